@@ -1,7 +1,7 @@
 package message
 
-// Record is one Kafka record as the encoder sees it. Its slices are only read,
-// and only during the call that gets it.
+// Record is one Kafka record as the encoder sees it. Its slices are only read:
+// Value until AppendTo, everything else during Measure alone.
 type Record struct {
 	Key     []byte // nil: the record has no key; empty: it has an empty one
 	Value   []byte // nil: tombstone

@@ -1,0 +1,191 @@
+package message
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+)
+
+// Encoder writes the records of one route as message fields of a
+// PublishRequest. In steady state it allocates nothing. Not safe for
+// concurrent use.
+type Encoder struct {
+	cluster, topic string
+	ordered        bool
+	head           []byte
+	topicAttribute []byte
+
+	headers headerPlan
+	key     []byte // encoded form of a key that is not plain text
+
+	// Layout of the record measured last, consumed by AppendTo.
+	value       []byte
+	attributes  []byte // all of them, encoded
+	orderingKey []byte // encoded field, of the partition; empty for none
+	size        int    // of the PubsubMessage
+}
+
+// Partition holds the wire bytes that repeat in each record of one partition.
+// It belongs to the Encoder that made it.
+type Partition struct {
+	idPrefix    []byte // text of the ID up to the leader epoch
+	attribute   []byte // kafka_partition
+	orderingKey []byte
+
+	// id is the attribute idempotency_key up to the digits of the record's
+	// place in the log, valid for one leader epoch and number of digits.
+	id     []byte
+	epoch  int32
+	digits int
+}
+
+// NewEncoder returns the Encoder of a route. Cluster is the alias of the ID,
+// topic the Kafka topic, destination the full name projects/P/topics/T; all
+// three were validated before. With ordered each message gets the ordering key
+// <topic>/<partition>.
+func NewEncoder(cluster, topic, destination string, ordered bool) *Encoder {
+	return &Encoder{
+		cluster:        cluster,
+		topic:          topic,
+		ordered:        ordered,
+		head:           append(appendField(nil, tagTopic, len(destination)), destination...),
+		topicAttribute: appendAttribute(nil, AttrTopic, topic),
+	}
+}
+
+// Head returns the encoded destination, field 1 of each request of the route.
+// It is shared and must not be written.
+func (e *Encoder) Head() []byte { return e.head }
+
+// Partition prepares what repeats in each record of partition p of the
+// incarnation topicID of the topic (zero when the broker has no topic ids).
+func (e *Encoder) Partition(topicID [16]byte, p int32) *Partition {
+	decimal := strconv.Itoa(int(p))
+	part := &Partition{
+		idPrefix:  appendIDPrefix(nil, e.cluster, e.topic, topicID, p),
+		attribute: appendAttribute(nil, AttrPartition, decimal),
+	}
+	if e.ordered {
+		key := e.topic + "/" + decimal
+		part.orderingKey = append(appendField(nil, tagOrderingKey, len(key)), key...)
+	}
+	return part
+}
+
+// Measure lays r out as a message and returns the bytes that AppendTo will
+// add. The Refusal, TooLarge, is not nil when that many bytes do not fit one
+// request even alone; AppendTo may be called nevertheless, for Park. The
+// value of r must stay as it is until then.
+func (e *Encoder) Measure(p *Partition, r *Record) (int, *Refusal) {
+	var digits [20]byte
+	decimal := strconv.AppendInt(digits[:0], r.Offset, 10)
+	keyEncoding := encodingOf(r.Key)
+	e.headers.plan(r.Headers, MaxAttributes-e.besideHeaders(r, keyEncoding))
+
+	b := e.attributes[:0]
+	if i := e.headers.trace; i >= 0 {
+		b = appendAttribute(b, AttrTraceparent, r.Headers[i].Value)
+	}
+	b = p.appendID(b, r.LeaderEpoch, decimal)
+	b = e.headers.appendTo(b, r.Headers)
+	if r.Key != nil {
+		b = e.appendKey(b, r.Key, keyEncoding)
+	}
+	b = appendAttribute(b, AttrOffset, decimal)
+	if r.Gap > 0 {
+		b = appendAttribute(b, AttrGap, strconv.AppendInt(digits[:0], r.Gap, 10))
+	}
+	b = append(b, p.attribute...)
+	if r.TimestampMs != -1 {
+		b = appendAttribute(b, AttrTimestamp, strconv.AppendInt(digits[:0], r.TimestampMs, 10))
+	}
+	if r.Value == nil {
+		b = appendAttribute(b, AttrTombstone, "true")
+	}
+	e.attributes = append(b, e.topicAttribute...)
+
+	e.value, e.orderingKey = r.Value, p.orderingKey
+	e.size = len(e.attributes) + len(e.orderingKey)
+	if len(e.value) > 0 {
+		e.size += sizeField(len(e.value))
+	}
+	n := sizeField(e.size)
+	if len(e.head)+n > MaxRequest {
+		return n, &Refusal{TooLarge, fmt.Sprintf("a request with it alone has %d bytes, the limit is %d", len(e.head)+n, MaxRequest)}
+	}
+	return n, nil
+}
+
+// AppendTo appends the message field that Measure laid out, once.
+func (e *Encoder) AppendTo(slab []byte) []byte {
+	slab = appendField(slab, tagMessage, e.size)
+	if len(e.value) > 0 {
+		slab = append(appendField(slab, tagData, len(e.value)), e.value...)
+	}
+	slab = append(slab, e.attributes...)
+	slab = append(slab, e.orderingKey...)
+	// An idle route must not keep the Kafka client's buffer alive.
+	e.value, e.attributes, e.orderingKey, e.size = nil, e.attributes[:0], nil, 0
+	return slab
+}
+
+// besideHeaders counts the attributes that the record needs whatever its
+// headers are. One is kept for kafka_offset_gap even where there is none: the
+// gap may widen between two copies, and must not push out a header then.
+func (e *Encoder) besideHeaders(r *Record, keyEncoding string) int {
+	n := 5 // idempotency_key, kafka_topic, kafka_partition, kafka_offset, kafka_offset_gap
+	if r.TimestampMs != -1 {
+		n++
+	}
+	if r.Key != nil {
+		n++
+	}
+	if keyEncoding != "" {
+		n++
+	}
+	if r.Value == nil {
+		n++
+	}
+	return n
+}
+
+// encodingOf returns the value of kafka_key_encoding, "" for plain text.
+func encodingOf(key []byte) string {
+	switch {
+	case len(key) <= MaxAttributeValue && isText(key):
+		return ""
+	case base64.StdEncoding.EncodedLen(len(key)) <= MaxAttributeValue:
+		return KeyBase64
+	default:
+		return KeySHA256
+	}
+}
+
+// appendKey appends kafka_key and, where there is one, its encoding.
+func (e *Encoder) appendKey(b, key []byte, encoding string) []byte {
+	switch encoding {
+	case "":
+		return appendAttribute(b, AttrKey, key)
+	case KeyBase64:
+		e.key = base64.StdEncoding.AppendEncode(e.key[:0], key)
+	default:
+		sum := sha256.Sum256(key)
+		e.key = hex.AppendEncode(e.key[:0], sum[:])
+	}
+	b = appendAttribute(b, AttrKey, e.key)
+	return appendAttribute(b, AttrKeyEncoding, encoding)
+}
+
+// appendID appends idempotency_key. Epoch and number of digits hardly ever
+// change from one record to the next, so that all but the digits is one copy.
+func (p *Partition) appendID(b []byte, epoch int32, decimal []byte) []byte {
+	if p.epoch != epoch || p.digits != len(decimal) {
+		p.epoch, p.digits = epoch, len(decimal)
+		prefix := appendIDEpoch(p.idPrefix, epoch)
+		p.id = appendAttributeName(p.id[:0], AttrIdempotencyKey, len(prefix)+len(decimal))
+		p.id = append(p.id, prefix...)
+	}
+	return append(append(b, p.id...), decimal...)
+}
