@@ -35,6 +35,7 @@ type Batch struct {
 	Refusal *Refusal
 
 	stalled atomic.Bool
+	tainted atomic.Bool
 }
 
 // Len returns the number of messages.
@@ -59,3 +60,11 @@ func (b *Batch) Stalled() bool { return b.stalled.Load() }
 
 // SetStalled says whether the batch is stalled. Safe for concurrent use.
 func (b *Batch) SetStalled(v bool) { b.stalled.Store(v) }
+
+// Tainted reports whether an attempt to send the batch ended without its
+// answer. gRPC's writer may then still read the slab after the call returned,
+// so the slab must be left to the collector, never reused. Safe for concurrent use.
+func (b *Batch) Tainted() bool { return b.tainted.Load() }
+
+// Taint notes such an attempt. Safe for concurrent use.
+func (b *Batch) Taint() { b.tainted.Store(true) }

@@ -1,0 +1,94 @@
+package consumer
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// clientID tells our members of the group from strangers.
+const clientID = "mskbridge"
+
+// options are those of the one Kafka client of the process.
+func (c *Consumer) options() []kgo.Opt {
+	o := &c.opts
+	topics := make([]string, len(o.Routes))
+	for i, r := range o.Routes {
+		topics[i] = r.Topic
+	}
+	opts := []kgo.Opt{
+		kgo.ClientID(clientID),
+		kgo.SeedBrokers(o.Brokers...),
+		kgo.ConsumerGroup(o.Group),
+		kgo.ConsumeTopics(topics...),
+		// Cooperative-sticky moves only the partitions that must move. Members are
+		// dynamic: Cloud Run instances have no stable identity, and revisions overlap.
+		kgo.Balancers(kgo.CooperativeStickyBalancer()),
+		kgo.SessionTimeout(o.SessionTimeout),
+		kgo.HeartbeatInterval(min(3*time.Second, o.SessionTimeout/3)),
+		kgo.RebalanceTimeout(30 * time.Second),
+		kgo.BlockRebalanceOnPoll(),
+		kgo.OnPartitionsAssigned(c.onAssigned),
+		kgo.OnPartitionsRevoked(c.onRevoked),
+		kgo.OnPartitionsLost(c.onLost),
+		kgo.AdjustFetchOffsetsFn(c.onPlaced),
+		kgo.AutoCommitMarks(),
+		kgo.AutoCommitInterval(commitEvery),
+		kgo.AutoCommitCallback(c.onCommitted),
+		// Both are explicit: the client's defaults have changed between releases,
+		// and one of them starts at the end.
+		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
+		kgo.KeepControlRecords(),
+		kgo.FetchMinBytes(1),
+		kgo.FetchMaxWait(500 * time.Millisecond),
+		kgo.FetchMaxBytes(o.Sizes.FetchMaxBytes),
+		kgo.FetchMaxPartitionBytes(o.Sizes.FetchMaxPartition),
+		// One batch may be larger than any fetch size; a bomb may not fill memory.
+		kgo.BrokerMaxReadBytes(100 << 20),
+		kgo.MaxDecompressBatchBytes(64 << 20),
+		kgo.MetadataMaxAge(time.Minute),
+		kgo.MetadataMinAge(time.Second),
+		kgo.WithHooks(&c.fetched),
+	}
+	if o.Dial != nil {
+		opts = append(opts, kgo.Dialer(o.Dial))
+	}
+	if o.ClientLog != nil {
+		opts = append(opts, kgo.WithLogger(clientLogger{o.ClientLog}))
+	}
+	return opts
+}
+
+// fetchedHook counts records that were fetched, so that those fetched twice
+// because of a pause can be told.
+type fetchedHook struct{ records atomic.Int64 }
+
+func (h *fetchedHook) OnFetchBatchRead(_ kgo.BrokerMetadata, _ string, _ int32, m kgo.FetchBatchMetrics) {
+	h.records.Add(int64(m.NumRecords))
+}
+
+// clientLogger hands the client's lines to slog. It asks for warnings at most:
+// what the client tells below is about its own working.
+type clientLogger struct{ log *slog.Logger }
+
+func (l clientLogger) Level() kgo.LogLevel {
+	if l.log.Enabled(context.Background(), slog.LevelDebug) { //nolint:forbidigo // the interface has no context
+		return kgo.LogLevelInfo
+	}
+	return kgo.LogLevelWarn
+}
+
+func (l clientLogger) Log(level kgo.LogLevel, msg string, keyvals ...any) {
+	at := slog.LevelDebug
+	switch level {
+	case kgo.LogLevelError, kgo.LogLevelWarn:
+		at = slog.LevelWarn
+	case kgo.LogLevelInfo, kgo.LogLevelDebug, kgo.LogLevelNone:
+	}
+	l.log.Log(context.Background(), at, "kafka client: "+msg, keyvals...) //nolint:forbidigo,sloglint // the interface has no context, and the text is the client's
+}

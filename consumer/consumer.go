@@ -1,0 +1,134 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/mskbridge/mskbridge/internal/fault"
+)
+
+// Consumer pulls all routes with one Kafka client. Snapshot and Lag may be
+// called from any goroutine at any time, Run once.
+type Consumer struct {
+	opts    Options
+	lanes   map[string]*lane
+	gate    *gate
+	client  atomic.Pointer[kgo.Client] // nil until Run
+	fetched fetchedHook
+
+	joined    atomic.Bool
+	answered  atomic.Bool // a broker has answered
+	pollStamp atomic.Int64
+	lookStamp atomic.Int64
+	troubles  troubles
+	lag       lagCache
+}
+
+// New checks o and allocates. It dials nothing and starts nothing.
+func New(o Options, p Publisher) (*Consumer, error) {
+	switch {
+	case len(o.Brokers) == 0:
+		return nil, errors.New("no brokers")
+	case o.Group == "", o.Cluster == "":
+		return nil, errors.New("no group or cluster alias")
+	case len(o.Routes) == 0:
+		return nil, errors.New("no routes")
+	case o.Sizes.Window <= 0 || o.Sizes.SlabBytes <= 0 || o.Sizes.InFlight <= 0 || o.Sizes.FetchMaxBytes <= 0 || o.Sizes.FetchMaxPartition <= 0:
+		return nil, errors.New("window, slab, fetch sizes and requests in flight must be positive")
+	case o.SessionTimeout <= 0:
+		return nil, errors.New("no session timeout")
+	}
+	if o.Events == nil {
+		o.Events = func(fault.Event) {}
+	}
+	c := &Consumer{opts: o, lanes: make(map[string]*lane, len(o.Routes))}
+	c.gate = newGate(o.Sizes.Window, lazyPauser{c}, o.Routes)
+	pool := new(slabPool)
+	for _, r := range o.Routes {
+		if c.lanes[r.Topic] != nil {
+			return nil, fmt.Errorf("route %s is there twice", r.Topic)
+		}
+		l := newLane(r, &c.opts, p, c.gate, pool)
+		l.mark = func(m map[string]map[int32]kgo.EpochOffset) { c.client.Load().MarkCommitOffsets(m) }
+		c.lanes[r.Topic] = l
+	}
+	return c, nil
+}
+
+// lazyPauser reaches the client that Run makes.
+type lazyPauser struct{ c *Consumer }
+
+func (p lazyPauser) PauseFetchTopics(topics ...string) []string {
+	return p.c.client.Load().PauseFetchTopics(topics...)
+}
+
+func (p lazyPauser) ResumeFetchTopics(topics ...string) {
+	p.c.client.Load().ResumeFetchTopics(topics...)
+}
+
+// Run pulls until ctx ends, then drains for at most 5.5 s, commits and leaves the
+// group within 2 s more, and closes the client within 0.5 s more. It returns
+// nil after such a stop, also when work had to be abandoned.
+func (c *Consumer) Run(ctx context.Context) error {
+	client, err := kgo.NewClient(c.options()...)
+	if err != nil {
+		return fmt.Errorf("configuring the kafka client: %w", err)
+	}
+	c.client.Store(client)
+
+	// Work goes on while ctx has ended: the drain needs it.
+	work, abandon := context.WithCancel(context.WithoutCancel(ctx))
+	defer abandon()
+	var lanes, looks sync.WaitGroup
+	for _, l := range c.lanes {
+		lanes.Go(func() { l.run(work) })
+	}
+	looks.Go(func() { c.look(ctx) })
+
+	err = c.poll(ctx)
+	c.opts.Events(fault.Event{Kind: fault.Stopping, Partition: -1, Reason: "draining what is in flight"})
+	looks.Wait()
+	c.stop(work, client)
+	abandon()
+	lanes.Wait()
+	// Closing is not bounded by itself, so it may be left behind.
+	within(context.WithoutCancel(ctx), closeStop, func(context.Context) { client.Close() })
+	return err
+}
+
+// stop drains every route, commits and leaves the group, so that its partitions
+// are taken over at once.
+func (c *Consumer) stop(work context.Context, client *kgo.Client) {
+	all := make(map[string][]int32, len(c.lanes))
+	for topic := range c.lanes {
+		all[topic] = nil
+	}
+	c.retire(all, drainStop, drainStop)
+	within(work, leaveStop, func(ctx context.Context) {
+		c.noteCommit(client.CommitMarkedOffsets(ctx))
+		// The callback for what we still own runs inside: the lanes live on.
+		c.noteCommit(client.LeaveGroupContext(ctx))
+	})
+}
+
+// within runs f under a deadline and does not wait longer than that, since
+// parts of the client's commit wait for locks without looking at the context.
+func within(ctx context.Context, limit time.Duration, f func(context.Context)) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	done := make(chan struct{})
+	go func() {
+		defer cancel()
+		f(ctx)
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,112 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// pollBackoff is the pause after a poll that brought errors only: the client
+// answers such polls at once.
+const pollBackoff = 250 * time.Millisecond
+
+// poll runs until ctx ends. Nothing waits between a poll and AllowRebalance.
+func (c *Consumer) poll(ctx context.Context) error {
+	client := c.client.Load()
+	pace := time.NewTimer(0)
+	defer pace.Stop()
+	for ctx.Err() == nil {
+		c.gate.wait(ctx, func() { c.pollStamp.Store(time.Now().UnixNano()) })
+		wait, cancel := context.WithTimeout(ctx, wakeEvery)
+		fetches := client.PollFetches(wait)
+		cancel()
+		records, failed := c.deliver(fetches)
+		client.AllowRebalance()
+		if fetches.IsClientClosed() {
+			return errors.New("the kafka client closed by itself")
+		}
+		pause := time.Duration(0)
+		switch {
+		case failed:
+			pause = pollBackoff
+		case records > 0:
+			// The client holds one fetch per broker until polled, so the pace of
+			// polls is the pace at which busy brokers are asked.
+			pause = c.opts.Sizes.PollEvery
+		}
+		if pause > 0 {
+			pace.Reset(pause)
+			select {
+			case <-ctx.Done():
+			case <-pace.C:
+			}
+		}
+	}
+	return nil
+}
+
+// deliver accounts what a poll brought and hands it to the lanes. It never
+// blocks. It returns the number of records, and whether a partition failed.
+func (c *Consumer) deliver(fetches kgo.Fetches) (records int, failed bool) {
+	for i := range fetches {
+		for _, ft := range fetches[i].Topics {
+			l := c.lanes[ft.Topic]
+			var bytes int64
+			for _, fp := range ft.Partitions {
+				if fp.Err != nil {
+					failed = c.noteFetch(ft.Topic, fp.Partition, fp.Err) || failed
+				}
+				if l == nil || len(fp.Records) == 0 {
+					continue
+				}
+				for _, r := range fp.Records {
+					bytes += cost(r)
+				}
+				records += len(fp.Records)
+			}
+			if bytes == 0 {
+				continue
+			}
+			c.troubles.healed(ft.Topic)
+			c.gate.take(ft.Topic, bytes)
+			id, partitions := ft.TopicID, ft.Partitions
+			l.inbox.put(func() {
+				for _, fp := range partitions {
+					if len(fp.Records) > 0 {
+						l.accept(id, fp)
+					}
+				}
+			})
+		}
+	}
+	if records > 0 {
+		c.answered.Store(true)
+	}
+	return records, failed
+}
+
+// noteFetch remembers what is wrong with a partition. It reports whether the
+// poll loop should back off: not for the end of a context, which is how a quiet
+// poll ends.
+func (c *Consumer) noteFetch(topic string, partition int32, err error) bool {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || errors.Is(err, kgo.ErrClientClosed) {
+		return false
+	}
+	if topic == "" {
+		c.troubles.group(err)
+		return true
+	}
+	var loss *kgo.ErrDataLoss
+	switch {
+	case errors.As(err, &loss):
+		c.noteTruncation(topic, partition, loss)
+	case errors.Is(err, kerr.UnknownTopicOrPartition), errors.Is(err, kerr.UnknownTopicID):
+		c.noteMissing(topic, err)
+	default:
+		c.noteBlocked(topic, partition, err)
+	}
+	return true
+}

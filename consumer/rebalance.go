@@ -1,0 +1,119 @@
+package consumer
+
+import (
+	"context"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// The group callbacks. The client runs them one at a time on a goroutine of its
+// own, never between a poll and AllowRebalance, and keeps polls waiting while
+// one runs, so each is short for everybody's sake. What the last poll brought
+// lies in the inboxes before a callback's request, so it is packed first.
+
+func (c *Consumer) onAssigned(_ context.Context, _ *kgo.Client, assigned map[string][]int32) {
+	for topic, partitions := range assigned {
+		if l := c.lanes[topic]; l != nil {
+			l.inbox.put(func() { l.assign(partitions) })
+		}
+	}
+	c.joined.Store(true)
+}
+
+// onPlaced tells the lanes where fetching starts. It changes nothing and never
+// fails: an error would make the client give up every partition. It insists on
+// the topic ids, since without one a broker before 3.1 would give the records
+// keys that are not theirs, and fetching begins only after it returned; ctx
+// ends when the session does.
+func (c *Consumer) onPlaced(ctx context.Context, start map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
+	ids := c.topicIDs(ctx, start)
+	for topic, partitions := range start {
+		l := c.lanes[topic]
+		if l == nil {
+			continue
+		}
+		for n, offset := range partitions {
+			committed, id := max(offset.EpochOffset().Offset, -1), ids[topic]
+			l.inbox.put(func() { l.placed(n, committed, id) })
+		}
+	}
+	return start, nil
+}
+
+func (c *Consumer) topicIDs(ctx context.Context, of map[string]map[int32]kgo.Offset) map[string][16]byte {
+	ids := make(map[string][16]byte, len(of))
+	topics := make([]string, 0, len(of))
+	for topic := range of {
+		topics = append(topics, topic)
+	}
+	if len(topics) == 0 {
+		return ids
+	}
+	admin := kadm.NewClient(c.client.Load())
+	for ctx.Err() == nil {
+		details, err := admin.ListTopics(ctx, topics...)
+		if err == nil {
+			for _, d := range details {
+				ids[d.Topic] = d.ID
+			}
+			return ids
+		}
+		c.troubles.group(err)
+		pause := time.NewTimer(pollBackoff)
+		select {
+		case <-ctx.Done():
+		case <-pause.C:
+		}
+		pause.Stop()
+	}
+	return ids
+}
+
+// onRevoked drains what the lost partitions have open, in parallel and within
+// limits, and commits what that settled.
+func (c *Consumer) onRevoked(ctx context.Context, cl *kgo.Client, revoked map[string][]int32) {
+	if len(revoked) == 0 {
+		return
+	}
+	c.retire(revoked, drainRevoke, drainQuiet)
+	within(ctx, commitRevoke, func(ctx context.Context) { c.noteCommit(cl.CommitMarkedOffsets(ctx)) })
+}
+
+// onLost detaches without a commit: the group has given the partitions away.
+func (c *Consumer) onLost(_ context.Context, _ *kgo.Client, lost map[string][]int32) {
+	c.joined.Store(false)
+	for topic, partitions := range lost {
+		if l := c.lanes[topic]; l != nil {
+			l.inbox.put(func() { l.lose(partitions) })
+		}
+	}
+}
+
+// retire retires partitions by topic, all routes at once, and returns when
+// their ledgers are detached. A lane that does not answer is not waited for
+// much longer than the limit: late settles cannot move a detached ledger, and
+// one that is not detached yet belongs to a partition the client no longer
+// marks.
+func (c *Consumer) retire(revoked map[string][]int32, limit, quiet time.Duration) {
+	waiting := make([]chan struct{}, 0, len(revoked))
+	for topic, partitions := range revoked {
+		l := c.lanes[topic]
+		if l == nil {
+			continue
+		}
+		done := make(chan struct{})
+		waiting = append(waiting, done)
+		l.inbox.put(func() { l.retire(partitions, limit, quiet, done) })
+	}
+	late := time.NewTimer(limit + time.Second)
+	defer late.Stop()
+	for _, done := range waiting {
+		select {
+		case <-done:
+		case <-late.C:
+			return
+		}
+	}
+}

@@ -1,0 +1,115 @@
+package consumer
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/mskbridge/mskbridge/internal/fault"
+)
+
+// troubleLasts is how long a trouble counts after it was last seen. What does
+// not heal is seen again by each poll or look.
+const troubleLasts = 30 * time.Second
+
+// Trouble is something wrong on the Kafka side that needs somebody.
+type Trouble struct {
+	Reason string // one clause, safe to print
+	Since  time.Time
+}
+
+// troubles remembers what is wrong, by topic; "" is the group. Safe for
+// concurrent use.
+type troubles struct {
+	mu    sync.Mutex // guards known
+	known map[string]*lastingTrouble
+}
+
+type lastingTrouble struct {
+	Trouble
+	seen time.Time
+}
+
+// note remembers a trouble and reports whether it is new.
+func (t *troubles) note(topic, reason string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := time.Now()
+	if k := t.known[topic]; k != nil && k.Reason == reason && now.Sub(k.seen) < troubleLasts {
+		k.seen = now
+		return false
+	}
+	if t.known == nil {
+		t.known = map[string]*lastingTrouble{}
+	}
+	t.known[topic] = &lastingTrouble{Trouble: Trouble{Reason: reason, Since: now}, seen: now}
+	return true
+}
+
+func (t *troubles) group(err error) { t.note("", err.Error()) }
+
+// healed forgets the trouble of a topic.
+func (t *troubles) healed(topic string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.known, topic)
+}
+
+// of returns the trouble of a topic, the zero value for none.
+func (t *troubles) of(topic string) Trouble {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if k := t.known[topic]; k != nil && time.Since(k.seen) < troubleLasts {
+		return k.Trouble
+	}
+	return Trouble{}
+}
+
+func (c *Consumer) noteMissing(topic string, err error) {
+	reason := fmt.Sprintf("kafka topic %s does not exist: create it or remove the route", topic)
+	if c.troubles.note(topic, reason) {
+		c.opts.Events(fault.Event{Kind: fault.TopicMissing, Topic: topic, Partition: -1, Reason: reason, Err: err})
+	}
+}
+
+func (c *Consumer) noteBlocked(topic string, partition int32, err error) {
+	reason := fmt.Sprintf("fetching partition %d: %v", partition, err)
+	if partition < 0 {
+		reason = err.Error()
+	}
+	if c.troubles.note(topic, reason) {
+		c.opts.Events(fault.Event{Kind: fault.PartitionBlocked, Topic: topic, Partition: partition, Reason: reason, Err: err})
+	}
+}
+
+func (c *Consumer) noteTruncation(topic string, partition int32, loss *kgo.ErrDataLoss) {
+	c.opts.Events(fault.Event{
+		Kind: fault.Truncated, Topic: topic, Partition: partition, First: loss.ResetTo, Next: loss.ConsumedTo,
+		Reason: "the log was truncated below what was read: what was written again there is read under a new leader epoch", Err: loss,
+	})
+}
+
+// noteCommit remembers a failed commit. What was not committed is committed
+// later or published again under the same keys.
+func (c *Consumer) noteCommit(err error) {
+	if err != nil {
+		c.troubles.note("", "committing: "+err.Error())
+	}
+}
+
+// onCommitted is told of each commit that the client makes by itself.
+func (c *Consumer) onCommitted(_ *kgo.Client, _ *kmsg.OffsetCommitRequest, resp *kmsg.OffsetCommitResponse, err error) {
+	c.noteCommit(err)
+	if resp == nil {
+		return
+	}
+	for i := range resp.Topics {
+		for j := range resp.Topics[i].Partitions {
+			c.noteCommit(kerr.ErrorForCode(resp.Topics[i].Partitions[j].ErrorCode))
+		}
+	}
+}
