@@ -141,9 +141,7 @@ func (l *lane) land(f *flight) {
 		for _, r := range l.retiring {
 			r.moved = time.Now()
 		}
-		if !f.batch.Tainted() {
-			l.pool.put(f.batch.Slab)
-		}
+		l.pool.put(f.batch.Slab)
 	} else {
 		l.stats.abandoned.Add(1)
 	}

@@ -14,9 +14,9 @@ import (
 // caller; package sink implements it.
 type Publisher interface {
 	// Publish blocks until every message of b is acknowledged or parked, and
-	// returns an error only when ctx ends. Nothing reads the slab of b after it
-	// returned nil, unless b is tainted. It sets b stalled before it waits for
-	// anything that may take long. Many calls run at once; for one ordered
+	// returns an error only when ctx ends. After it returned, nothing reads the
+	// slab of b: where the transport still might, Slab is nil. It sets b stalled
+	// before it waits for anything that may take long. Many calls run at once; for one ordered
 	// partition, one.
 	Publish(ctx context.Context, b *message.Batch) error
 }

@@ -15,7 +15,8 @@ type Span struct {
 
 // Batch owns the wire bytes of one PublishRequest, or of a slab that is still
 // growing into one. It belongs to one goroutine at a time: the lane builds it,
-// then hands it to a Publisher, which only reads it and may set Stalled.
+// then hands it to a Publisher, which only reads it, may set Stalled, and sets
+// Slab to nil when the transport may still read it after the end.
 type Batch struct {
 	// Route is the Kafka topic, which names the route.
 	Route string
@@ -35,7 +36,6 @@ type Batch struct {
 	Refusal *Refusal
 
 	stalled atomic.Bool
-	tainted atomic.Bool
 }
 
 // Len returns the number of messages.
@@ -60,11 +60,3 @@ func (b *Batch) Stalled() bool { return b.stalled.Load() }
 
 // SetStalled says whether the batch is stalled. Safe for concurrent use.
 func (b *Batch) SetStalled(v bool) { b.stalled.Store(v) }
-
-// Tainted reports whether an attempt to send the batch ended without its
-// answer. gRPC's writer may then still read the slab after the call returned,
-// so the slab must be left to the collector, never reused. Safe for concurrent use.
-func (b *Batch) Tainted() bool { return b.tainted.Load() }
-
-// Taint notes such an attempt. Safe for concurrent use.
-func (b *Batch) Taint() { b.tainted.Store(true) }
