@@ -20,6 +20,8 @@ type Encoder struct {
 	headers headerPlan
 	key     []byte // encoded form of a key that is not plain text
 
+	offset, timestamp number
+
 	// Layout of the record measured last, consumed by AppendTo.
 	value       []byte
 	attributes  []byte // all of them, encoded
@@ -31,14 +33,10 @@ type Encoder struct {
 // It belongs to the Encoder that made it.
 type Partition struct {
 	idPrefix    []byte // text of the ID up to the leader epoch
+	id          number // idempotency_key within one epoch
+	epoch       int32
 	attribute   []byte // kafka_partition
 	orderingKey []byte
-
-	// id is the attribute idempotency_key up to the digits of the record's
-	// place in the log, valid for one leader epoch and number of digits.
-	id     []byte
-	epoch  int32
-	digits int
 }
 
 // NewEncoder returns the Encoder of a route. Cluster is the alias of the ID,
@@ -52,6 +50,8 @@ func NewEncoder(cluster, topic, destination string, ordered bool) *Encoder {
 		ordered:        ordered,
 		head:           append(appendField(nil, tagTopic, len(destination)), destination...),
 		topicAttribute: appendAttribute(nil, AttrTopic, topic),
+		offset:         number{name: AttrOffset},
+		timestamp:      number{name: AttrTimestamp},
 	}
 }
 
@@ -65,6 +65,7 @@ func (e *Encoder) Partition(topicID [16]byte, p int32) *Partition {
 	decimal := strconv.Itoa(int(p))
 	part := &Partition{
 		idPrefix:  appendIDPrefix(nil, e.cluster, e.topic, topicID, p),
+		id:        number{name: AttrIdempotencyKey},
 		attribute: appendAttribute(nil, AttrPartition, decimal),
 	}
 	if e.ordered {
@@ -88,18 +89,22 @@ func (e *Encoder) Measure(p *Partition, r *Record) (int, *Refusal) {
 	if i := e.headers.trace; i >= 0 {
 		b = appendAttribute(b, AttrTraceparent, r.Headers[i].Value)
 	}
-	b = p.appendID(b, r.LeaderEpoch, decimal)
+	if p.epoch != r.LeaderEpoch || p.id.before == nil {
+		p.epoch = r.LeaderEpoch
+		p.id.follow(appendIDEpoch(p.idPrefix, r.LeaderEpoch))
+	}
+	b = p.id.appendTo(b, decimal)
 	b = e.headers.appendTo(b, r.Headers)
 	if r.Key != nil {
 		b = e.appendKey(b, r.Key, keyEncoding)
 	}
-	b = appendAttribute(b, AttrOffset, decimal)
+	b = e.offset.appendTo(b, decimal)
 	if r.Gap > 0 {
 		b = appendAttribute(b, AttrGap, strconv.AppendInt(digits[:0], r.Gap, 10))
 	}
 	b = append(b, p.attribute...)
 	if r.TimestampMs != -1 {
-		b = appendAttribute(b, AttrTimestamp, strconv.AppendInt(digits[:0], r.TimestampMs, 10))
+		b = e.timestamp.appendTo(b, strconv.AppendInt(digits[:0], r.TimestampMs, 10))
 	}
 	if r.Value == nil {
 		b = appendAttribute(b, AttrTombstone, "true")
@@ -176,16 +181,4 @@ func (e *Encoder) appendKey(b, key []byte, encoding string) []byte {
 	}
 	b = appendAttribute(b, AttrKey, e.key)
 	return appendAttribute(b, AttrKeyEncoding, encoding)
-}
-
-// appendID appends idempotency_key. Epoch and number of digits hardly ever
-// change from one record to the next, so that all but the digits is one copy.
-func (p *Partition) appendID(b []byte, epoch int32, decimal []byte) []byte {
-	if p.epoch != epoch || p.digits != len(decimal) {
-		p.epoch, p.digits = epoch, len(decimal)
-		prefix := appendIDEpoch(p.idPrefix, epoch)
-		p.id = appendAttributeName(p.id[:0], AttrIdempotencyKey, len(prefix)+len(decimal))
-		p.id = append(p.id, prefix...)
-	}
-	return append(append(b, p.id...), decimal...)
 }

@@ -1,10 +1,9 @@
 package message
 
 import (
-	"encoding/base64"
+	"bytes"
 	"slices"
 	"strconv"
-	"strings"
 )
 
 // headerPlan says where each header of one record goes: to an attribute of its
@@ -21,14 +20,19 @@ import (
 // value that is not text is {"name":N,"base64":B}, and a name that is not text
 // {"name_base64":B, ...}: base64 in the standard alphabet, padded.
 type headerPlan struct {
-	chosen  []int32 // indexes of the headers with an attribute of their own, by name
-	left    int     // headers that are not in chosen
-	json    []byte  // array of those left, as far as it fits
-	dropped int     // how many of them did not fit
-	trace   int     // index of a valid traceparent, -1 for none
+	chosen  []chosenHeader // those with an attribute of their own, by name
+	wire    []byte         // their names as wire bytes
+	left    int            // headers that are not in chosen
+	json    []byte         // array of those left, as far as it fits
+	dropped int            // how many of them did not fit
+	trace   int            // index of a valid traceparent, -1 for none
 
 	last map[string]int32 // for many headers: index of the last one of each name
 }
+
+// chosenHeader is the header hs[index]: wire[field:end] is the name field of
+// its attribute, wire[name:end] the header's own name.
+type chosenHeader struct{ index, field, name, end int32 }
 
 const (
 	// scanMax is the number of headers up to which comparing each name with
@@ -43,21 +47,20 @@ const (
 // headers and what follows from them may take. The time is linear in the bytes
 // of the headers, however hostile.
 func (p *headerPlan) plan(hs []Header, room int) {
-	p.chosen, p.left, p.trace = p.chosen[:0], 0, -1
-	if len(hs) == 0 {
+	if p.trace = -1; len(hs) == 0 || p.repeats(hs, room) {
 		return
 	}
+	p.chosen, p.wire, p.left = p.chosen[:0], p.wire[:0], 0
 	p.index(hs)
 	for i := range hs {
-		if !p.isLast(hs, i) || !hs[i].attributable() {
+		if !p.isLast(hs, i) || !hs[i].nameFits() || !hs[i].valueFits() {
 			continue
 		}
-		if hs[i].Name == "traceparent" && isTraceparent(hs[i].Value) {
-			p.trace = i
+		if p.noteTrace(hs, i) {
 			room--
 		}
 		if len(p.chosen) < MaxAttributes {
-			p.chosen = append(p.chosen, int32(i))
+			p.choose(hs, i)
 		}
 	}
 	p.forget(hs)
@@ -65,18 +68,59 @@ func (p *headerPlan) plan(hs []Header, room int) {
 		p.chosen = p.chosen[:min(len(p.chosen), room-2)]
 		p.leave(hs)
 	}
-	slices.SortFunc(p.chosen, func(i, j int32) int { return strings.Compare(hs[i].Name, hs[j].Name) })
+	slices.SortFunc(p.chosen, func(a, b chosenHeader) int {
+		return bytes.Compare(p.wire[a.name:a.end], p.wire[b.name:b.end])
+	})
+}
+
+// repeats reports whether the plan of the record before holds for hs too.
+// Producers write the same names into one record after another, so that most
+// times only the values have to be looked at.
+func (p *headerPlan) repeats(hs []Header, room int) bool {
+	if len(hs) != len(p.chosen) || p.left > 0 || len(hs) >= room {
+		return false
+	}
+	for i := range p.chosen {
+		c := &p.chosen[i]
+		h := &hs[c.index]
+		if string(p.wire[c.name:c.end]) != h.Name || !h.valueFits() {
+			return false
+		}
+		p.noteTrace(hs, int(c.index))
+	}
+	return true
+}
+
+// noteTrace reports whether header i is a valid traceparent.
+func (p *headerPlan) noteTrace(hs []Header, i int) bool {
+	if hs[i].Name != "traceparent" || !isTraceparent(hs[i].Value) {
+		return false
+	}
+	p.trace = i
+	return true
+}
+
+// choose gives header i an attribute of its own.
+func (p *headerPlan) choose(hs []Header, i int) {
+	c := chosenHeader{index: int32(i), field: int32(len(p.wire))}
+	p.wire = appendField(p.wire, tagName, len(AttrHeaderPrefix)+len(hs[i].Name))
+	p.wire = append(p.wire, AttrHeaderPrefix...)
+	c.name = int32(len(p.wire))
+	p.wire = append(p.wire, hs[i].Name...)
+	c.end = int32(len(p.wire))
+	p.chosen = append(p.chosen, c)
 }
 
 // appendTo appends the attributes of the planned headers.
 func (p *headerPlan) appendTo(b []byte, hs []Header) []byte {
-	for _, i := range p.chosen {
-		name, value := hs[i].Name, hs[i].Value
-		n := len(AttrHeaderPrefix) + len(name)
-		b = appendField(b, tagAttribute, sizeField(n)+sizeField(len(value)))
-		b = appendField(b, tagName, n)
-		b = append(b, AttrHeaderPrefix...)
-		b = append(b, name...)
+	if len(hs) == 0 {
+		return b // the plan is that of a record before
+	}
+	for i := range p.chosen {
+		c := &p.chosen[i]
+		value := hs[c.index].Value
+		b = appendField(b, tagAttribute, int(c.end-c.field)+sizeField(len(value)))
+		b = append(b, p.wire[c.field:c.end]...)
 		b = appendField(b, tagValue, len(value))
 		b = append(b, value...)
 	}
@@ -90,10 +134,14 @@ func (p *headerPlan) appendTo(b []byte, hs []Header) []byte {
 	return appendAttribute(b, AttrHeadersJSON, p.json)
 }
 
-// attributable reports whether h can be an attribute by its own bytes.
-func (h *Header) attributable() bool {
-	return h.Name != "" && len(AttrHeaderPrefix)+len(h.Name) <= MaxAttributeName && isTextString(h.Name) &&
-		h.Value != nil && len(h.Value) <= MaxAttributeValue && isText(h.Value)
+// nameFits reports whether an attribute can have the name of h.
+func (h *Header) nameFits() bool {
+	return h.Name != "" && len(AttrHeaderPrefix)+len(h.Name) <= MaxAttributeName && isTextString(h.Name)
+}
+
+// valueFits reports whether an attribute can have the value of h.
+func (h *Header) valueFits() bool {
+	return h.Value != nil && len(h.Value) <= MaxAttributeValue && isText(h.Value)
 }
 
 // index prepares isLast for a record with many headers.
@@ -130,78 +178,4 @@ func (p *headerPlan) forget(hs []Header) {
 	case len(hs) > scanMax:
 		clear(p.last)
 	}
-}
-
-// leave writes the headers that are not in chosen, which is still in record
-// order, into the JSON array.
-func (p *headerPlan) leave(hs []Header) {
-	const shortest = len(`,{"name":"","value":""}`)
-	p.json = append(p.json[:0], '[')
-	written, k := 0, 0
-	for i := range hs {
-		if k < len(p.chosen) && int(p.chosen[k]) == i {
-			k++
-			continue
-		}
-		end := len(p.json)
-		if end+shortest >= MaxAttributeValue {
-			break
-		}
-		if len(hs[i].Name)+len(hs[i].Value) > MaxAttributeValue {
-			continue
-		}
-		if written > 0 {
-			p.json = append(p.json, ',')
-		}
-		p.json = hs[i].appendJSON(p.json)
-		if len(p.json) >= MaxAttributeValue { // no room for the bracket
-			p.json = p.json[:end]
-			continue
-		}
-		written++
-	}
-	p.json = append(p.json, ']')
-	p.left = len(hs) - len(p.chosen)
-	p.dropped = p.left - written
-}
-
-// appendJSON appends h as an entry of kafka_headers_json.
-func (h *Header) appendJSON(b []byte) []byte {
-	if isTextString(h.Name) {
-		b = append(b, `{"name":`...)
-		b = appendQuoted(b, h.Name)
-	} else {
-		b = append(b, `{"name_base64":"`...)
-		b = base64.StdEncoding.AppendEncode(b, []byte(h.Name))
-		b = append(b, '"')
-	}
-	switch {
-	case h.Value == nil:
-		return append(b, `,"value":null}`...)
-	case isText(h.Value):
-		b = append(b, `,"value":`...)
-		b = appendQuoted(b, h.Value)
-	default:
-		b = append(b, `,"base64":"`...)
-		b = base64.StdEncoding.AppendEncode(b, h.Value)
-		b = append(b, '"')
-	}
-	return append(b, '}')
-}
-
-// appendQuoted appends text as a JSON string, escaping no more than it must.
-func appendQuoted[T string | []byte](b []byte, text T) []byte {
-	const hexDigits = "0123456789abcdef"
-	b = append(b, '"')
-	for i := range len(text) {
-		switch c := text[i]; {
-		case c == '"' || c == '\\':
-			b = append(b, '\\', c)
-		case c < ' ':
-			b = append(b, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&0xf])
-		default:
-			b = append(b, c)
-		}
-	}
-	return append(b, '"')
 }

@@ -87,15 +87,16 @@ func (m *unpacked) take(content []byte) {
 	switch {
 	case !ok:
 	case string(name) == AttrHeadersDropped:
-		m.dropped, _ = strconv.Atoi(string(value))
+		n, _ := strconv.Atoi(string(value))
+		m.dropped = max(n, 0)
 	case !e.legal():
 		if e.isHeader() {
 			m.dropped++
 		}
 	case e.isHeader():
 		m.headers++
-		fallthrough
-	default:
+		m.entries = append(m.entries, e)
+	case len(m.entries)-m.headers < MaxAttributes-parkedOwn-1:
 		m.entries = append(m.entries, e)
 	}
 }

@@ -19,11 +19,17 @@ const (
 // sizeField returns the bytes of a field with n bytes of content: tag, length
 // and content.
 func sizeField(n int) int {
-	return 1 + (bits.Len(uint(n|1))+6)/7 + n
+	if n < 0x80 {
+		return 2 + n
+	}
+	return 1 + (bits.Len(uint(n))+6)/7 + n
 }
 
 // appendField begins a field of n bytes, which the caller appends.
 func appendField(b []byte, tag byte, n int) []byte {
+	if n < 0x80 {
+		return append(b, tag, byte(n))
+	}
 	b = append(b, tag)
 	for n >= 0x80 {
 		b = append(b, byte(n)|0x80)
