@@ -3,7 +3,6 @@ package consumer
 import (
 	"context"
 	"log/slog"
-	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -53,7 +52,7 @@ func (c *Consumer) options() []kgo.Opt {
 		kgo.MaxDecompressBatchBytes(64 << 20),
 		kgo.MetadataMaxAge(time.Minute),
 		kgo.MetadataMinAge(time.Second),
-		kgo.WithHooks(&c.fetched),
+		kgo.WithHooks(fetchedHook{c.lanes}),
 	}
 	if o.Dial != nil {
 		opts = append(opts, kgo.Dialer(o.Dial))
@@ -64,12 +63,14 @@ func (c *Consumer) options() []kgo.Opt {
 	return opts
 }
 
-// fetchedHook counts records that were fetched, so that those fetched twice
+// fetchedHook counts the records that brokers sent, so that those fetched twice
 // because of a pause can be told.
-type fetchedHook struct{ records atomic.Int64 }
+type fetchedHook struct{ lanes map[string]*lane }
 
-func (h *fetchedHook) OnFetchBatchRead(_ kgo.BrokerMetadata, _ string, _ int32, m kgo.FetchBatchMetrics) {
-	h.records.Add(int64(m.NumRecords))
+func (h fetchedHook) OnFetchBatchRead(_ kgo.BrokerMetadata, topic string, _ int32, m kgo.FetchBatchMetrics) {
+	if l := h.lanes[topic]; l != nil {
+		l.stats.fetched.Add(int64(m.NumRecords))
+	}
 }
 
 // clientLogger hands the client's lines to slog. It asks for warnings at most:

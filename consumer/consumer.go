@@ -16,11 +16,10 @@ import (
 // Consumer pulls all routes with one Kafka client. Snapshot and Lag may be
 // called from any goroutine at any time, Run once.
 type Consumer struct {
-	opts    Options
-	lanes   map[string]*lane
-	gate    *gate
-	client  atomic.Pointer[kgo.Client] // nil until Run
-	fetched fetchedHook
+	opts   Options
+	lanes  map[string]*lane
+	gate   *gate
+	client atomic.Pointer[kgo.Client] // nil until Run
 
 	joined    atomic.Bool
 	answered  atomic.Bool // a broker has answered

@@ -37,6 +37,7 @@ type lane struct {
 // laneStats is written by the lane and read by snapshots.
 type laneStats struct {
 	stamp      atomic.Int64 // unix nanoseconds of the last wake
+	fetched    atomic.Int64 // records that brokers sent
 	polled     atomic.Int64 // records
 	settled    atomic.Int64 // records acknowledged or parked
 	batches    atomic.Int64

@@ -17,11 +17,6 @@ type Snapshot struct {
 	// Window and InHand are bytes: the budget, and what lies between poll and
 	// acknowledgement.
 	Window, InHand int64
-	// Fetched counts records that came from brokers, those that were fetched
-	// twice because of a pause included; Polled in Routes counts each once.
-	Fetched int64
-	// Buffered is how many fetched records wait to be polled.
-	Buffered int64
 	// Loops has the last wake of each loop. One older than 60 s is stuck.
 	Loops  map[string]time.Time
 	Routes []RouteSnapshot // sorted by topic
@@ -31,7 +26,8 @@ type Snapshot struct {
 type RouteSnapshot struct {
 	Topic      string
 	Partitions int   // assigned to us
-	Polled     int64 // records
+	Fetched    int64 // records that brokers sent, those fetched again after a pause included
+	Polled     int64 // records, each once
 	Settled    int64 // records acknowledged or parked
 	Batches    int64 // sent
 	Abandoned  int64 // batches given up at a revoke or the end
@@ -48,11 +44,8 @@ func (c *Consumer) Snapshot() Snapshot {
 	inHand, hands := c.gate.hands()
 	s := Snapshot{
 		Answered: c.answered.Load(), Joined: c.joined.Load(), Trouble: c.troubles.of(""),
-		Window: c.opts.Sizes.Window, InHand: inHand, Fetched: c.fetched.records.Load(),
+		Window: c.opts.Sizes.Window, InHand: inHand,
 		Loops: map[string]time.Time{}, Routes: make([]RouteSnapshot, 0, len(c.lanes)),
-	}
-	if client := c.client.Load(); client != nil {
-		s.Buffered = client.BufferedFetchRecords()
 	}
 	loop := func(name string, stamp int64) {
 		if stamp != 0 {
@@ -65,7 +58,7 @@ func (c *Consumer) Snapshot() Snapshot {
 		loop("lane "+topic, l.stats.stamp.Load())
 		r := RouteSnapshot{
 			Topic: topic, Partitions: int(l.stats.partitions.Load()),
-			Polled: l.stats.polled.Load(), Settled: l.stats.settled.Load(),
+			Fetched: l.stats.fetched.Load(), Polled: l.stats.polled.Load(), Settled: l.stats.settled.Load(),
 			Batches: l.stats.batches.Load(), Abandoned: l.stats.abandoned.Load(), InFlight: l.stats.inFlight.Load(),
 			InHand: hands[topic].bytes, Paused: hands[topic].paused, Pauses: hands[topic].pauses,
 			Trouble: c.troubles.of(topic),

@@ -26,7 +26,7 @@ func healthy() State {
 			Topic: "orders", Destination: "projects/p/topics/orders", State: Running, Since: now,
 			Partitions: 3, LagRecords: 12, LagSeconds: 1.5, InFlightRequests: 2, InFlightBytes: 4096,
 			OldestOpen: now, Records: 100, Acknowledged: 88, Parked: 1, Requests: 9, Retries: 2,
-			PublishedBytes: 5000, RefetchedBytes: 7,
+			PublishedBytes: 5000, Fetched: 7,
 		}},
 	}
 }
@@ -74,7 +74,7 @@ func TestHealth(t *testing.T) {
 		{"live while all routes are held", PathLive, func(s *State) { s.Routes[0].State = Held }, 200, "ok"},
 
 		{"ready", PathReady, func(*State) {}, 200, "ok"},
-		{"ready while a topic is missing", PathReady, func(s *State) { s.Routes[0].State = Waiting }, 200, "ok"},
+		{"ready while a route retries", PathReady, func(s *State) { s.Routes[0].State = Retrying }, 200, "ok"},
 		{"ready before the join", PathReady, func(s *State) { s.Joined = false }, 503, "not joined the group g"},
 		{"ready with a held route", PathReady, func(s *State) { s.Routes[0].State, s.Routes[0].Reason = Held, "topic not found" }, 503, "orders held: topic not found"},
 		{"ready with a reason", PathReady, func(s *State) { s.Reasons = []string{"no broker answers"} }, 503, "no broker answers"},

@@ -42,8 +42,8 @@ func newRegistry(state func() State, journal *Journal) *prometheus.Registry {
 
 func newCollector(state func() State, journal *Journal) *collector {
 	name := func(s string) string { return "mskbridge_" + s }
-	process := func(kind prometheus.ValueType, s, help string, v func(*State, time.Time) float64) metric[*State] {
-		return metric[*State]{prometheus.NewDesc(name(s), help, nil, nil), kind, v}
+	process := func(s, help string, v func(*State, time.Time) float64) metric[*State] {
+		return metric[*State]{prometheus.NewDesc(name(s), help, nil, nil), prometheus.GaugeValue, v}
 	}
 	route := func(kind prometheus.ValueType, s, help string, v func(*Route, time.Time) float64) metric[*Route] {
 		return metric[*Route]{prometheus.NewDesc(name(s), help, []string{"topic"}, nil), kind, v}
@@ -56,15 +56,15 @@ func newCollector(state func() State, journal *Journal) *collector {
 		events:  prometheus.NewDesc(name("events_total"), "Events by kind, as in the log field event.", []string{"event"}, nil),
 		lost:    prometheus.NewDesc(name("lost_offsets_total"), "Offsets that Kafka no longer had when they were due.", []string{"topic"}, nil),
 		process: []metric[*State]{
-			process(gauge, "joined", "1 while the process is a member of its group.",
+			process("joined", "1 while the process is a member of its group.",
 				func(s *State, _ time.Time) float64 { return truth(s.Joined) }),
-			process(gauge, "ready", "1 when /ready answers 200.",
+			process("ready", "1 when /ready answers 200.",
 				func(s *State, _ time.Time) float64 { return truth(len(s.unready()) == 0) }),
-			process(gauge, "window_bytes", "Budget for bytes between poll and acknowledgement.",
+			process("window_bytes", "Budget for bytes between poll and acknowledgement.",
 				func(s *State, _ time.Time) float64 { return float64(s.Window) }),
-			process(gauge, "in_hand_bytes", "Bytes between poll and acknowledgement.",
+			process("in_hand_bytes", "Bytes between poll and acknowledgement.",
 				func(s *State, _ time.Time) float64 { return float64(s.InHand) }),
-			process(gauge, "loop_age_seconds", "Time since the stalest loop woke; /live fails above 60.",
+			process("loop_age_seconds", "Time since the stalest loop woke; /live fails above 60.",
 				func(s *State, now time.Time) float64 { return s.oldestWake(now).Seconds() }),
 		},
 		routes: []metric[*Route]{
@@ -88,14 +88,16 @@ func newCollector(state func() State, journal *Journal) *collector {
 				func(r *Route, _ time.Time) float64 { return float64(r.Acknowledged) }),
 			route(counter, "parked_records_total", "Records parked on the dead-letter topic.",
 				func(r *Route, _ time.Time) float64 { return float64(r.Parked) }),
-			route(counter, "publish_requests_total", "Publish requests acknowledged.",
+			route(counter, "publish_requests_total", "Publish requests sent, probes and parking included.",
 				func(r *Route, _ time.Time) float64 { return float64(r.Requests) }),
 			route(counter, "publish_retries_total", "Publish requests tried again.",
 				func(r *Route, _ time.Time) float64 { return float64(r.Retries) }),
 			route(counter, "published_bytes_total", "Request bytes that Pub/Sub acknowledged.",
 				func(r *Route, _ time.Time) float64 { return float64(r.PublishedBytes) }),
-			route(counter, "refetched_bytes_total", "Bytes fetched again after a pause.",
-				func(r *Route, _ time.Time) float64 { return float64(r.RefetchedBytes) }),
+			route(counter, "fetched_records_total", "Records that brokers sent. Those above polled_records_total were fetched again after a pause.",
+				func(r *Route, _ time.Time) float64 { return float64(r.Fetched) }),
+			route(counter, "pauses_total", "Times fetching was paused because the route had its share in hand.",
+				func(r *Route, _ time.Time) float64 { return float64(r.Pauses) }),
 		},
 	}
 }

@@ -45,9 +45,9 @@ type RouteState string
 
 // The states of a route.
 const (
-	Running RouteState = "running"
-	Held    RouteState = "held"    // publishing stopped, position kept, probed slowly
-	Waiting RouteState = "waiting" // nothing to read yet, such as a missing topic
+	Running  RouteState = "running"
+	Held     RouteState = "held"     // publishing stopped, position kept, probed slowly
+	Retrying RouteState = "retrying" // a batch failed and is tried again
 )
 
 // Route is the state of one route. Counters run since the process started and
@@ -74,7 +74,9 @@ type Route struct {
 	Requests       int64 `json:"requests"`        // acknowledged Publish requests
 	Retries        int64 `json:"retries"`         // Publish requests tried again
 	PublishedBytes int64 `json:"published_bytes"` // request bytes acknowledged
-	RefetchedBytes int64 `json:"refetched_bytes"` // fetched again after a pause
+	Fetched        int64 `json:"fetched"`         // records that brokers sent, those fetched again after a pause included
+	Paused         bool  `json:"paused"`          // fetching rests: the route has its share in hand
+	Pauses         int64 `json:"pauses"`
 }
 
 // Lag is how far the whole group is behind, whichever process holds what.
