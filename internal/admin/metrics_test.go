@@ -39,7 +39,7 @@ func TestMetrics(t *testing.T) {
 		`mskbridge_acknowledged_records_total{topic="orders"} 88`,
 		`mskbridge_parked_records_total{topic="orders"} 1`,
 		`mskbridge_publish_retries_total{topic="orders"} 2`,
-		`mskbridge_refetched_bytes_total{topic="orders"} 7`,
+		`mskbridge_fetched_records_total{topic="orders"} 7`,
 		`mskbridge_events_total{event="loss"} 2`,
 		`mskbridge_events_total{event="truncated"} 0`,
 		`mskbridge_lost_offsets_total{topic="orders"} 16`,
