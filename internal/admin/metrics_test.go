@@ -8,9 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mskbridge/mskbridge/internal/fault"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/mskbridge/mskbridge/internal/fault"
 )
 
 func TestMetrics(t *testing.T) {

@@ -71,7 +71,7 @@ type Route struct {
 	Records        int64 `json:"records"`         // polled
 	Acknowledged   int64 `json:"acknowledged"`    // records that Pub/Sub took
 	Parked         int64 `json:"parked"`          // records on the dead-letter topic
-	Requests       int64 `json:"requests"`        // acknowledged Publish requests
+	Requests       int64 `json:"requests"`        // Publish requests sent, probes and parking included
 	Retries        int64 `json:"retries"`         // Publish requests tried again
 	PublishedBytes int64 `json:"published_bytes"` // request bytes acknowledged
 	Fetched        int64 `json:"fetched"`         // records that brokers sent, those fetched again after a pause included
