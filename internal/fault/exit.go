@@ -33,8 +33,7 @@ func Code(err error) int {
 	if err == nil {
 		return CodeOK
 	}
-	var e *exitError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*exitError](err); ok {
 		return e.code
 	}
 	return CodeFailed
