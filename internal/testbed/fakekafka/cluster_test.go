@@ -26,10 +26,14 @@ type watched struct {
 	assigned       []fakekafka.Assignment
 }
 
-func (w *watched) CommitSent(c fakekafka.Commit)     { w.add(func() { w.sent = append(w.sent, c) }) }
-func (w *watched) CommitAccepted(c fakekafka.Commit) { w.add(func() { w.accepted = append(w.accepted, c) }) }
-func (w *watched) Assigned(a fakekafka.Assignment)   { w.add(func() { w.assigned = append(w.assigned, a) }) }
-func (w *watched) add(f func())                      { w.mu.Lock(); defer w.mu.Unlock(); f() }
+func (w *watched) CommitSent(c fakekafka.Commit) { w.add(func() { w.sent = append(w.sent, c) }) }
+func (w *watched) CommitAccepted(c fakekafka.Commit) {
+	w.add(func() { w.accepted = append(w.accepted, c) })
+}
+func (w *watched) Assigned(a fakekafka.Assignment) {
+	w.add(func() { w.assigned = append(w.assigned, a) })
+}
+func (w *watched) add(f func()) { w.mu.Lock(); defer w.mu.Unlock(); f() }
 
 func start(t *testing.T, o fakekafka.Options) *fakekafka.Cluster {
 	t.Helper()
