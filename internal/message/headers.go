@@ -53,7 +53,7 @@ func (p *headerPlan) plan(hs []Header, room int) {
 	p.chosen, p.wire, p.left = p.chosen[:0], p.wire[:0], 0
 	p.index(hs)
 	for i := range hs {
-		if !p.isLast(hs, i) || !hs[i].nameFits() || !hs[i].valueFits() {
+		if !hs[i].valueFits() || !hs[i].nameFits() || !p.isLast(hs, i) {
 			continue
 		}
 		if p.noteTrace(hs, i) {
@@ -150,7 +150,7 @@ func (p *headerPlan) index(hs []Header) {
 		return
 	}
 	if p.last == nil {
-		p.last = make(map[string]int32)
+		p.last = make(map[string]int32, len(hs))
 	}
 	for i := range hs {
 		p.last[hs[i].Name] = int32(i)
@@ -172,10 +172,8 @@ func (p *headerPlan) isLast(hs []Header, i int) bool {
 
 // forget lets go of the names that index saw.
 func (p *headerPlan) forget(hs []Header) {
-	switch {
-	case len(hs) > keepMax:
+	if len(hs) > keepMax {
 		p.last = nil
-	case len(hs) > scanMax:
-		clear(p.last)
 	}
+	clear(p.last)
 }

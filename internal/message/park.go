@@ -87,8 +87,8 @@ func (m *unpacked) take(content []byte) {
 	switch {
 	case !ok:
 	case string(name) == AttrHeadersDropped:
-		n, _ := strconv.Atoi(string(value))
-		m.dropped = max(n, 0)
+		n, _ := strconv.ParseUint(string(value), 10, 31)
+		m.dropped += int(n)
 	case !e.legal():
 		if e.isHeader() {
 			m.dropped++
