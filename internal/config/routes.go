@@ -1,0 +1,179 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// mostRoutesFile is the largest routes file, in bytes: a thousand routes with
+// every field set need a third of it.
+const mostRoutesFile = 1 << 20
+
+// routesFile is the whole YAML document.
+type routesFile struct {
+	Defaults RouteOptions `yaml:"defaults"`
+	Routes   []Route      `yaml:"routes"`
+}
+
+// readRoutes returns the resolved routes of the topics list or the file.
+func (c *Config) readRoutes(p *problems) []Route {
+	var f routesFile
+	switch {
+	case len(c.Topics) > 0 && c.RoutesFile != "":
+		p.add("BRIDGE_TOPICS and BRIDGE_ROUTES_FILE are both set; unset one")
+		return nil
+	case len(c.Topics) > 0:
+		f.Routes = routesOf(c.Topics, p)
+	case c.RoutesFile != "":
+		raw, err := readFile(c.RoutesFile)
+		if err != nil {
+			p.add("reading routes file: %v", err)
+			return nil
+		}
+		f = parseRoutes(c.RoutesFile, raw, p)
+	default:
+		p.add("BRIDGE_TOPICS or BRIDGE_ROUTES_FILE is required")
+		return nil
+	}
+	return f.resolve(c.DeadLetterTopic, p)
+}
+
+func readFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	raw, err := io.ReadAll(io.LimitReader(f, mostRoutesFile+1))
+	if err == nil && len(raw) > mostRoutesFile {
+		err = fmt.Errorf("%s is larger than %v", path, Bytes(mostRoutesFile))
+	}
+	return raw, err
+}
+
+// routesOf reads the entries of BRIDGE_TOPICS, "topic" or "topic=destination".
+func routesOf(topics []string, p *problems) []Route {
+	var out []Route
+	for i, entry := range trimmed(topics) {
+		topic, to, has := strings.Cut(entry, "=")
+		r := Route{Topic: strings.TrimSpace(topic), Destination: strings.TrimSpace(to), place: fmt.Sprintf("BRIDGE_TOPICS entry %d: ", i+1)}
+		switch {
+		case entry == "":
+			p.add("%sis empty", r.place)
+		case has && r.Destination == "":
+			p.add("%sno destination after =", r.place)
+		default:
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// parseRoutes reads one YAML document strictly: a field that is unknown, given
+// twice or of the wrong type is a problem with its line.
+func parseRoutes(path string, raw []byte, p *problems) (f routesFile) {
+	d := yaml.NewDecoder(bytes.NewReader(raw))
+	var doc yaml.Node
+	if err := d.Decode(&doc); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = errors.New("it is empty")
+		}
+		p.add("%s: %v", path, err)
+		return f
+	}
+	if err := d.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
+		p.add("%s: more than one YAML document", path)
+		return f
+	}
+	for _, s := range unknownFields(&doc, &f) {
+		p.add("%s:%s", path, s)
+	}
+	if err := doc.Decode(&f); err != nil {
+		var e *yaml.TypeError
+		if !errors.As(err, &e) {
+			e = &yaml.TypeError{Errors: []string{err.Error()}}
+		}
+		for _, s := range e.Errors {
+			p.add("%s: %s", path, s)
+		}
+		return routesFile{}
+	}
+	place(path, &doc, f.Routes)
+	if len(f.Routes) == 0 {
+		p.add("%s: no routes", path)
+	}
+	for _, o := range fields(&f.Defaults, "yaml") {
+		*p = append(*p, o.check(path+": defaults: ")...)
+	}
+	f.Defaults.checkValues(path+": defaults: ", p)
+	return f
+}
+
+// resolve checks each route and fills in what it leaves to the defaults, to
+// the environment and to the tags, in this order.
+func (f *routesFile) resolve(deadLetter string, p *problems) []Route {
+	base := RouteOptions{DeadLetter: deadLetter}
+	preset := presets()
+	inherit(&base, &preset)
+	inherit(&f.Defaults, &base)
+	seen := make(map[string]string, len(f.Routes))
+	for i := range f.Routes {
+		r := &f.Routes[i]
+		here := strings.TrimSuffix(r.place, ": ")
+		r.check(p)
+		if first, ok := seen[r.Topic]; !ok {
+			seen[r.Topic] = here
+		} else if r.Topic != "" {
+			p.add("%sthe topic already has a route at %s", r.place, first)
+		}
+		inherit(&r.RouteOptions, &f.Defaults)
+		if r.DeadLetter == "" {
+			r.OnPoison = OnPoisonHold
+		}
+	}
+	return f.Routes
+}
+
+// check reports what is wrong with the route's own fields and settles its
+// place and destination.
+func (r *Route) check(p *problems) {
+	place := r.place
+	if err := checkKafkaName(r.Topic); err != nil {
+		p.add("%stopic %q: %v", place, r.Topic, err)
+		return
+	}
+	r.place += "route " + r.Topic + ": "
+	for _, f := range fields(r, "yaml") {
+		*p = append(*p, f.check(r.place)...)
+	}
+	if r.Destination == "" {
+		r.Destination = r.Topic
+		if err := checkPubSubName(r.Topic); err != nil {
+			p.add("%s%v, so the Kafka name cannot be the destination; say where with to: (BRIDGE_TOPICS: %s=...)", r.place, err, r.Topic)
+		}
+	} else if err := checkPubSubName(r.Destination); err != nil {
+		p.add("%sto %q: %v", r.place, r.Destination, err)
+	}
+	r.RouteOptions.checkValues(r.place, p)
+}
+
+// checkValues checks what choices alone cannot.
+func (o *RouteOptions) checkValues(where string, p *problems) {
+	if o.DeadLetter != "" {
+		if err := checkPubSubName(o.DeadLetter); err != nil {
+			p.add("%sdead_letter %q: %v", where, o.DeadLetter, err)
+		}
+	}
+	if o.Start != "" && o.Start != "earliest" && o.Start != "latest" {
+		if _, err := time.Parse(time.RFC3339, o.Start); err != nil {
+			p.add("%sstart %q is not earliest, latest or an RFC 3339 time", where, o.Start)
+		}
+	}
+}

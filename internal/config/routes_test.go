@@ -1,0 +1,139 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// fromFile builds a Config from the given routes file.
+func fromFile(t *testing.T, yaml string, change func(*Settings)) (*Config, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "routes.yaml")
+	if err := os.WriteFile(path, []byte(yaml), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return build(settings(t, func(s *Settings) {
+		s.Topics, s.RoutesFile = nil, path
+		if change != nil {
+			change(s)
+		}
+	}), 0)
+}
+
+func TestRoutesFileRefuses(t *testing.T) {
+	for _, c := range []struct {
+		name, yaml string
+		want       []string
+	}{
+		{"empty", "", []string{"routes.yaml: it is empty"}},
+		{"comment only", "# nothing\n", []string{"routes.yaml: it is empty"}},
+		{"no routes", "defaults: {ordering: none}\n", []string{"no routes"}},
+		{"syntax", "routes:\n  - topic: [\n", []string{"routes.yaml: yaml: line"}},
+		{"two documents", "routes: [{topic: abc}]\n---\nroutes: []\n", []string{"more than one YAML document"}},
+		{"a list", "- topic: abc\n", []string{"line 1", "cannot unmarshal"}},
+		{"unknown top field", "route:\n  - topic: abc\n", []string{`routes.yaml:1: "route" is not a field; did you mean routes?`}},
+		{"unknown route field", "routes:\n  - topic: abc\n    dead_leter: xyz\n", []string{`routes.yaml:3: "dead_leter" is not a field; did you mean dead_letter?`}},
+		{"unknown default", "defaults: {topic: x}\nroutes: [{topic: abc}]\n", []string{`routes.yaml:1: "topic" is not a field`}},
+		{"unknown nested field", "routes:\n  - topic: abc\n    headers: {denny: [x]}\n", []string{"did you mean deny?"}},
+		{"unknown field behind an alias", "routes:\n  - &a {topic: abc, tpoic: x}\n  - *a\n", []string{"did you mean topic?"}},
+		{"merge key", "routes:\n  - &a {topic: abc}\n  - {<<: *a, topic: def}\n", []string{"routes.yaml:3: merge keys are not supported"}},
+		{"field twice", "routes:\n  - topic: abc\n    topic: def\n", []string{"line 3", "already defined"}},
+		{"wrong type", "routes:\n  - topic: {a: b}\n", []string{"line 2", "cannot unmarshal"}},
+		{"null route", "routes:\n  - topic: abc\n  -\n", []string{"routes.yaml:3: empty entry"}},
+		{"no topic", "routes:\n  - to: abc\n", []string{"routes.yaml:2:", "not a Kafka topic name"}},
+		{"choice", "routes:\n  - topic: abc\n    ordering: partitions\n", []string{`routes.yaml:2: route abc: ordering "partitions" is not one of none, partition, key; did you mean partition?`}},
+		{"choice in defaults", "defaults: {on_poison: drop}\nroutes: [{topic: abc}]\n", []string{"defaults: on_poison", "did you mean"}},
+		{"dead letter in defaults", "defaults: {dead_letter: dl}\nroutes: [{topic: abc}]\n", []string{"defaults: dead_letter", "3 to 255"}},
+		{"dead letter in route", "routes: [{topic: abc, dead_letter: 1abc}]\n", []string{"route abc: dead_letter", "starts with a letter"}},
+		{"start", "routes: [{topic: abc, start: yesterday}]\n", []string{"not earliest, latest or an RFC 3339 time"}},
+		{"duplicate", "routes:\n  - topic: abc\n  - topic: abd\n  - topic: abc\n    to: xyz\n", []string{"routes.yaml:4: route abc: the topic already has a route at", "routes.yaml:2"}},
+		{"ordering key", "routes: [{topic: abc, ordering: key}]\n", []string{"ordering key is not available in this version; use none or partition"}},
+		{"oversize hold", "routes: [{topic: abc, on_oversize: hold}]\n", []string{"on_oversize hold is not available in this version; use park"}},
+		{"oversize store", "routes: [{topic: abc, on_oversize: store}]\n", []string{"on_oversize store is not available in this version"}},
+		{"store", "routes: [{topic: abc, store: gs://b/p}]\n", []string{"store is not available in this version"}},
+		{"envelope", "defaults: {format: envelope}\nroutes: [{topic: abc}]\n", []string{"defaults: format envelope is not available in this version; use raw"}},
+		{"json", "routes: [{topic: abc, value: json}]\n", []string{"value json is not available in this version"}},
+		{"latest", "routes: [{topic: abc, start: latest}]\n", []string{"start is not available in this version"}},
+		{"headers", "routes: [{topic: abc, headers: {deny: [x]}}]\n", []string{"headers is not available in this version"}},
+		{"skip", "routes: [{topic: abc, skip: [{partition: 3, from: 100, to: 120}]}]\n", []string{"skip is not available in this version"}},
+		{"two routes wrong", "routes:\n  - topic: abc\n    format: xml\n  - topic: ab\n", []string{"routes.yaml:2: route abc: format", "routes.yaml:4: route ab: a Pub/Sub topic id has 3 to 255"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := fromFile(t, c.yaml, nil)
+			wantErr(t, err, c.want...)
+		})
+	}
+}
+
+func TestRouteBeatsDefaultsBeatsEnvironment(t *testing.T) {
+	c, err := fromFile(t, `
+defaults: {ordering: partition}
+routes:
+  - topic: one
+  - {topic: two, ordering: none, dead_letter: own, on_poison: hold}
+`, func(s *Settings) { s.DeadLetterTopic = "env" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, two := c.Routes[0], c.Routes[1]
+	if one.Ordering != OrderingPartition || one.DeadLetter != "projects/proj/topics/env" || one.OnPoison != OnPoisonPark {
+		t.Errorf("route one: %+v", one)
+	}
+	if two.Ordering != OrderingNone || two.DeadLetter != "projects/proj/topics/own" || two.OnPoison != OnPoisonHold {
+		t.Errorf("route two: %+v", two)
+	}
+}
+
+func TestRoutesFileTooLarge(t *testing.T) {
+	_, err := fromFile(t, "routes: [{topic: abc}]\n#"+strings.Repeat("x", mostRoutesFile), nil)
+	wantErr(t, err, "larger than 1MiB")
+}
+
+// FuzzRoutes holds that any file either is refused on one line or gives
+// routes that keep every rule: no panic, no route with a hole in it.
+func FuzzRoutes(f *testing.F) {
+	for _, name := range []string{"routes.yaml", "routes-full.yaml"} {
+		raw, err := os.ReadFile(filepath.Join("..", "..", "examples", name))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(raw)
+	}
+	f.Add([]byte("routes: &r [*r, {topic: abc}]"))
+	f.Add([]byte("routes: [{topic: abc, headers: {allow: [a]}, skip: [{from: 1}]}]"))
+	f.Add([]byte("? {a: b}\n: c\nroutes: !!set {a, b}"))
+	f.Add([]byte("--- \n...\n# x"))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		var p problems
+		file := parseRoutes("routes.yaml", raw, &p)
+		routes := file.resolve("dead-letters", &p)
+		c := &Config{Settings: Settings{Project: "proj"}, Routes: routes}
+		if len(p) == 0 {
+			c.qualify(&p)
+		}
+		if err := p.err(); err != nil {
+			if strings.ContainsAny(err.Error(), "\r\n") {
+				t.Errorf("error is not one line: %q", err)
+			}
+			return
+		}
+		seen := map[string]bool{}
+		for _, r := range c.Routes {
+			if seen[r.Topic] || checkKafkaName(r.Topic) != nil || checkPubSubName(r.Destination) != nil || !isFullName(r.Destination) ||
+				!isFullName(r.DeadLetter) || r.DeadLetter == r.Destination {
+				t.Errorf("route slipped through: %+v", r)
+			}
+			seen[r.Topic] = true
+			for _, o := range fields(&r, "yaml") {
+				if len(o.check("")) > 0 || o.preset != "" && o.text() == "" {
+					t.Errorf("%s is %q", o.name, o.text())
+				}
+			}
+		}
+		if len(c.Routes) == 0 {
+			t.Error("no routes and no problem")
+		}
+	})
+}
