@@ -52,11 +52,10 @@ func Read() (Settings, error) {
 	var p problems
 	for _, pair := range os.Environ() {
 		name, value, _ := strings.Cut(pair, "=")
-		switch {
-		case !strings.HasPrefix(name, prefix):
-		case !slices.Contains(known, name):
+		switch ours := slices.Contains(known, name); {
+		case !ours && strings.HasPrefix(name, prefix):
 			p.add("%s is not a setting; did you mean %s?", name, nearest(name, known))
-		case value == "":
+		case ours && value == "":
 			if err := os.Unsetenv(name); err != nil {
 				return s, fmt.Errorf("removing empty %s: %w", name, err)
 			}

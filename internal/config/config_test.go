@@ -65,6 +65,7 @@ func TestReadDefaults(t *testing.T) {
 	t.Setenv("BRIDGE_BROKERS", "a:9092,b:9092")
 	t.Setenv("BRIDGE_GROUP", "") // empty is not set
 	t.Setenv("BRIDGE_PUBLISH_CONNECTIONS", "")
+	t.Setenv("PORT", "")
 	t.Setenv("BRIDGE_MEMORY", "256MiB")
 	t.Setenv("BROKERS", "wrong:1") // the bare name means nothing
 	s, err := Read()
@@ -137,7 +138,7 @@ func TestNewRefuses(t *testing.T) {
 		{"dead letter", func(s *Settings) { s.DeadLetterTopic = "dl" }, []string{"BRIDGE_DEAD_LETTER_TOPIC", "3 to 255"}},
 		{"session short", func(s *Settings) { s.SessionTimeout = time.Second }, []string{"between 6s and 30m"}},
 		{"connections", func(s *Settings) { s.PublishConnections = 0 }, []string{"between 1 and 64"}},
-		{"memory floor", func(s *Settings) { s.Memory = 32 * mib }, []string{"memory of 32MiB is below 48MiB"}},
+		{"memory floor", func(s *Settings) { s.Memory = 32 * mib }, []string{"memory of 32MiB (BRIDGE_MEMORY, else the container's limit) is below 48MiB"}},
 		{"memory above container", func(s *Settings) { s.Memory = 2 << 30 }, []string{"BRIDGE_MEMORY 2GiB is more than the container's limit of 1GiB"}},
 		{"profile", func(s *Settings) { s.Profile = "latnecy" }, []string{"BRIDGE_PROFILE", "did you mean latency?"}},
 		{"auth unknown", func(s *Settings) { s.Auth = "tlss" }, []string{"BRIDGE_AUTH", "did you mean tls?"}},

@@ -62,7 +62,7 @@ type memoryStep struct {
 // from so many brokers at once. It refuses memory below 48 MiB.
 func DeriveSizes(memory Bytes, profile string, brokers int) (Sizes, error) {
 	if memory < leastMemory {
-		return Sizes{}, fmt.Errorf("memory of %v is below %v, the least the bridge was measured to work in", memory, leastMemory)
+		return Sizes{}, fmt.Errorf("memory of %v (BRIDGE_MEMORY, else the container's limit) is below %v, the least the bridge was measured to work in", memory, leastMemory)
 	}
 	var step memoryStep
 	for _, s := range []memoryStep{
