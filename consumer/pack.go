@@ -72,7 +72,7 @@ func (l *lane) pack(p *partition, r *kgo.Record, logStart int64, now time.Time) 
 	l.fill(p, r, logStart)
 	size, refusal := l.encoder.Measure(p.prefix, &l.record)
 	q := p.queue
-	if q.open != nil && (refusal != nil || q.open.batch.Len() == message.MaxMessages || q.open.batch.Size()+size > l.sizes.SlabBytes) {
+	if q.open != nil && (refusal != nil || q.open.batch.Size()+size > l.sizes.SlabBytes) {
 		q.seal()
 	}
 	if q.open == nil {
@@ -86,7 +86,8 @@ func (l *lane) pack(p *partition, r *kgo.Record, logStart int64, now time.Time) 
 	f.batch.Slab = l.encoder.AppendTo(f.batch.Slab)
 	f.cost += n
 	f.cover(p.ledger, r.Offset, to)
-	if refusal != nil {
+	// A full slab has nothing to wait for, not even for the record after it.
+	if refusal != nil || f.batch.Len() == message.MaxMessages {
 		q.seal()
 	}
 }
