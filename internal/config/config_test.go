@@ -109,6 +109,20 @@ func TestReadRefuses(t *testing.T) {
 	}
 }
 
+func TestReadKnowsEveryName(t *testing.T) {
+	clearEnv(t)
+	for _, f := range fields(&Settings{}, "envconfig") {
+		value := f.preset
+		if value == "" {
+			value = "256" // also a size
+		}
+		t.Setenv(f.name, value)
+	}
+	if _, err := Read(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestNothingSet(t *testing.T) {
 	clearEnv(t)
 	_, err := Load()
