@@ -91,6 +91,8 @@ func records() []struct {
 		{"same trace names, not valid", r{Value: []byte("v"), Headers: header("traceparent", "x")}},
 		{"trace repeated", r{Value: []byte("v"), Headers: header("traceparent", trace, "traceparent", strings.Replace(trace, "b7", "c8", 1))}},
 		{"trace repeated, last one not valid", r{Value: []byte("v"), Headers: header("traceparent", trace, "traceparent", "x")}},
+		{"trace and another", r{Value: []byte("v"), Headers: header("traceparent", trace, "z", "")}},
+		{"trace hidden by one not valid", r{Value: []byte("v"), Headers: header("traceparent", trace, "traceparent", "x")}},
 		{"150 headers", r{Value: []byte("v"), Headers: numbered(150)}},
 		{"150 headers, trace last", r{Value: []byte("v"), Headers: append(numbered(150), header("traceparent", trace)...)}},
 		{"2,000 headers", r{Value: []byte("v"), Headers: numbered(2000)}},

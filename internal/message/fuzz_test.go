@@ -90,10 +90,10 @@ func FuzzAttributes(f *testing.F) {
 // what protobuf writes for the reference.
 func FuzzEncode(f *testing.F) {
 	seedHeaders(f, func(program []byte) {
-		f.Add(program, []byte("key"), []byte("value"), byte(3), int64(1700000000000), int64(42), int32(7), int64(0), true)
-		f.Add(program, []byte("\xff"), []byte(""), byte(0), int64(-1), int64(0), int32(-1), int64(3), false)
+		f.Add(program, []byte("\x00\x01a\x01b"), []byte("key"), []byte("value"), byte(3), int64(1700000000000), int64(42), int32(7), int64(0), true)
+		f.Add(program, program, []byte("\xff"), []byte(""), byte(0), int64(-1), int64(0), int32(-1), int64(3), false)
 	})
-	f.Fuzz(func(t *testing.T, program, key, value []byte, null byte, ts, offset int64, epoch int32, gap int64, ordered bool) {
+	f.Fuzz(func(t *testing.T, program, other, key, value []byte, null byte, ts, offset int64, epoch int32, gap int64, ordered bool) {
 		routes := []route{{ordered: ordered}, {ordered: ordered, topicID: [16]byte{9}, partition: 1 << 20}}
 		e, p := routes[0].encoder()
 		partitions := []*message.Partition{p, e.Partition(routes[1].topicID, routes[1].partition)}
@@ -103,16 +103,13 @@ func FuzzEncode(f *testing.F) {
 		if null&2 == 0 {
 			value = nil
 		}
-		headers := headersFrom(program)
+		headers := [][]message.Header{headersFrom(program), headersFrom(program), headersFrom(other), headersFrom(program)}
 		request := bytes.Clone(e.Head())
 		var want []byte
-		for i := range 4 {
+		for i := range headers {
 			rec := message.Record{
-				Key: key, Value: value, Headers: headers, TimestampMs: ts,
+				Key: key, Value: value, Headers: headers[i], TimestampMs: ts,
 				Offset: max(offset, 0)/2 + int64(i), LeaderEpoch: max(epoch, -1), Gap: gap,
-			}
-			if i == 2 { // other headers in between
-				rec.Headers = headers[:len(headers)/2]
 			}
 			n, refusal := e.Measure(partitions[i%2], &rec)
 			if refusal != nil {

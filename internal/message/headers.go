@@ -50,7 +50,7 @@ func (p *headerPlan) plan(hs []Header, room int) {
 	if p.trace = -1; len(hs) == 0 || p.repeats(hs, room) {
 		return
 	}
-	p.chosen, p.wire, p.left = p.chosen[:0], p.wire[:0], 0
+	p.chosen, p.wire, p.left, p.trace = p.chosen[:0], p.wire[:0], 0, -1
 	p.index(hs)
 	for i := range hs {
 		if !hs[i].valueFits() || !hs[i].nameFits() || !p.isLast(hs, i) {
