@@ -1,0 +1,194 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mskbridge/mskbridge/internal/fault"
+	"github.com/mskbridge/mskbridge/internal/testbed/stage"
+)
+
+// demo is one run of the demo.
+type demo struct {
+	records, topics, rate int
+	length                time.Duration
+	chaos                 bool
+	seed                  uint64
+
+	out   io.Writer
+	stage *stage.Stage
+	view  *view
+}
+
+// Times of the demo.
+const (
+	demoKills   = 3
+	demoRefresh = time.Second
+	// demoPatience is how long a complete load may bring nothing new: a killed
+	// member is missed for a session of 6 s before others get its partitions.
+	demoPatience = 45 * time.Second
+)
+
+func newDemo() *cobra.Command {
+	var d demo
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Run the bridge between an embedded Kafka and Pub/Sub, and prove that nothing is missing",
+		Long: `Start an embedded Kafka and an embedded strict Pub/Sub on loopback ports, create
+topics, produce records as users have them, and run the bridge between them as
+a process of its own. It ends with an account of every record, and exits 0 only
+when none is missing.`,
+		Example: `  mskbridge demo
+  mskbridge demo --chaos
+  mskbridge demo --topics 100 --records 1000000 --rate 0
+  mskbridge demo --for 5m`,
+		Args: usage(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := d.check(cmd.Flags().Changed("records")); err != nil {
+				return fault.Exit(fault.CodeUsage, err)
+			}
+			d.out = cmd.OutOrStdout()
+			return d.run(cmd.Context())
+		},
+	}
+	f := cmd.Flags()
+	f.IntVar(&d.records, "records", 200_000, "records to produce; without it, --for sets no limit")
+	f.IntVar(&d.topics, "topics", 24, "Kafka topics, with 3 partitions each, 1 to 500")
+	f.IntVar(&d.rate, "rate", 20_000, "records produced a second; 0 for as fast as possible")
+	f.DurationVar(&d.length, "for", 0, "how long to produce; 0 until --records are produced")
+	f.BoolVar(&d.chaos, "chaos", false, "kill the bridge (SIGKILL) and start it again, several times in the middle")
+	f.Uint64Var(&d.seed, "seed", 1, "seed of the records and of the moments of --chaos")
+	return cmd
+}
+
+func (d *demo) check(recordsGiven bool) error {
+	switch {
+	case d.topics < 1 || d.topics > 500:
+		return errors.New("--topics must be 1 to 500")
+	case d.records < 1:
+		return errors.New("--records must be at least 1")
+	case d.rate < 0:
+		return errors.New("--rate must not be negative")
+	case d.length < 0:
+		return errors.New("--for must not be negative")
+	}
+	if d.length > 0 && !recordsGiven {
+		d.records = 0
+	}
+	return nil
+}
+
+func (d *demo) run(ctx context.Context) (err error) {
+	d.stage, err = stage.Start(stage.Options{Topics: d.topics, Records: d.records, Rate: d.rate, Seed: d.seed})
+	if err != nil {
+		return fmt.Errorf("starting the embedded Kafka and Pub/Sub: %w", err)
+	}
+	defer d.stage.Close()
+	c := newChild(d.stage)
+	if err := c.start(ctx); err != nil {
+		return err
+	}
+	defer c.kill()
+	d.view = newView(d.out, c, d.stage)
+	fmt.Fprintf(d.out, "embedded kafka %s, embedded pub/sub %s, %d topics with 3 partitions\nstatus page %s\n\n",
+		d.stage.Brokers()[0], d.stage.PubSub(), d.topics, c.url())
+
+	produced := make(chan error, 1) // written once by the goroutine below
+	producing, done := context.WithCancel(ctx)
+	defer done()
+	if d.length > 0 {
+		producing, done = context.WithTimeout(ctx, d.length)
+		defer done()
+	}
+	go func() { produced <- d.stage.Produce(producing) }()
+	kills := 0
+	if err := d.watch(ctx, c, produced, &kills); err != nil {
+		return err
+	}
+	d.view.end()
+	if err := c.stop(); err != nil {
+		return err
+	}
+	return d.prove(kills)
+}
+
+// watch shows progress until everything produced has arrived, and kills the
+// bridge on the way when asked to.
+func (d *demo) watch(ctx context.Context, c *child, produced <-chan error, kills *int) error {
+	tick := time.NewTicker(demoRefresh)
+	defer tick.Stop()
+	chance := rand.New(rand.NewPCG(d.seed, 1)) //nolint:gosec // reproducible on purpose
+	began, nextKill := time.Now(), d.killAfter(chance)
+	complete, best, moved := false, int64(-1), time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return errors.New("interrupted before the account was complete")
+		case err := <-produced:
+			if err != nil {
+				return err
+			}
+			complete, produced = true, nil
+		case <-c.died:
+			return fmt.Errorf("the bridge ended by itself: %s", c.lastLine())
+		case <-tick.C:
+		}
+		counts := d.stage.Counts()
+		d.view.draw(counts, time.Since(began))
+		if arrived := counts.Produced - counts.Missing; arrived > best {
+			best, moved = arrived, time.Now()
+		}
+		if d.chaos && *kills < demoKills && time.Since(began) > nextKill {
+			*kills++
+			d.view.note(fmt.Sprintf("kill -9 number %d after %d records", *kills, counts.Produced-counts.Missing))
+			if err := c.restart(ctx); err != nil {
+				return err
+			}
+			nextKill = time.Since(began) + d.killAfter(chance)
+			moved = time.Now()
+		}
+		switch {
+		case complete && counts.Missing == 0 && (!d.chaos || *kills == demoKills):
+			return nil
+		case complete && counts.Missing > 0 && time.Since(moved) > demoPatience:
+			return fmt.Errorf("%d records are missing and nothing has arrived for %s: %s", counts.Missing, demoPatience, c.lastLine())
+		}
+	}
+}
+
+// killAfter is a moment in the middle of the load, away from the last kill.
+func (d *demo) killAfter(chance *rand.Rand) time.Duration {
+	length := d.length
+	if length == 0 && d.rate > 0 {
+		length = time.Duration(d.records) * time.Second / time.Duration(d.rate)
+	}
+	between := max(length/(demoKills+1), 2*time.Second)
+	return between/2 + time.Duration(chance.Int64N(int64(between)))
+}
+
+// prove prints the account and fails when a record is missing.
+func (d *demo) prove(kills int) error {
+	c := d.stage.Counts()
+	fmt.Fprintf(d.out, `
+produced        %9d  records that Kafka took
+received        %9d  messages that Pub/Sub stored
+distinct keys   %9d
+duplicates      %9d  exact copies under the same key
+parked          %9d  records on the dead-letter topic
+missing         %9d
+`, c.Produced, c.Received, c.Distinct, c.Duplicates, c.Parked, c.Missing)
+	if kills > 0 {
+		fmt.Fprintf(d.out, "killed          %9d  times in the middle\n", kills)
+	}
+	if !c.Proven() {
+		return fmt.Errorf("not proven: %d missing, %d keys with differing copies, %d messages without a record", c.Missing, c.Conflicts, c.Strays)
+	}
+	fmt.Fprintln(d.out, "\nproven: every record arrived under its own key")
+	return nil
+}

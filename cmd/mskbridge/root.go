@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mskbridge/mskbridge/internal/fault"
+)
+
+// execute runs the command line and returns the exit code of the process.
+func execute(args []string, stdout, stderr io.Writer) int {
+	// A second signal changes nothing: the stop is bounded already.
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT) //nolint:forbidigo // the root of all contexts
+	defer stop()
+	root := newRoot()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	if err != nil {
+		fmt.Fprintln(stderr, "mskbridge: "+oneLine(err))
+	}
+	return fault.Code(err)
+}
+
+func oneLine(err error) string {
+	return strings.NewReplacer("\n", " ", "\r", " ").Replace(err.Error())
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "mskbridge",
+		Short: "Pull Kafka topics into Google Pub/Sub, losing nothing",
+		Long: `mskbridge pulls Kafka topics, publishes every record to Google Pub/Sub with an
+idempotency key, and commits an offset only after Pub/Sub acknowledged the
+publish. Without a command it runs the bridge.
+
+It is configured by BRIDGE_* environment variables and, for the topics, by one
+line of them or a routes file: see "mskbridge config --help".
+
+Exit codes: 0 clean stop, 1 failed or found something, 2 configuration or
+usage, 3 could not find out.`,
+		Args:          usage(cobra.NoArgs),
+		RunE:          runBridge,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return fault.Exit(fault.CodeUsage, fmt.Errorf("%w; see %q", err, cmd.CommandPath()+" --help"))
+	})
+	root.AddCommand(newRun(), newConfig(), newDemo(), newVersion())
+	return root
+}
+
+// usage gives what a check of arguments finds the exit code of a usage error.
+func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return fault.Exit(fault.CodeUsage, fmt.Errorf("%w; see %q", err, cmd.CommandPath()+" --help"))
+		}
+		return nil
+	}
+}

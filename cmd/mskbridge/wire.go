@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/mskbridge/mskbridge/consumer"
+	"github.com/mskbridge/mskbridge/internal/access"
+	"github.com/mskbridge/mskbridge/internal/admin"
+	"github.com/mskbridge/mskbridge/internal/config"
+	"github.com/mskbridge/mskbridge/internal/fault"
+	"github.com/mskbridge/mskbridge/internal/logging"
+	"github.com/mskbridge/mskbridge/sink"
+)
+
+// closeLimit bounds closing the Pub/Sub connections, which is not by itself.
+const closeLimit = 300 * time.Millisecond
+
+// bridge is both sides joined, with what shows them. run and demo make the same.
+type bridge struct {
+	cfg      *config.Config
+	log      *slog.Logger
+	started  time.Time
+	listener net.Listener
+	journal  *admin.Journal
+	sink     *sink.Sink
+	consumer *consumer.Consumer
+}
+
+// newBridge builds everything and dials nothing but, where there are
+// credentials to find, their source. It opens the port first, so that probes
+// have somebody to wait for.
+func newBridge(ctx context.Context, cfg *config.Config, log *slog.Logger) (*bridge, error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort("", strconv.Itoa(int(cfg.Port))))
+	if err != nil {
+		return nil, fmt.Errorf("opening the port for health and status: %w", err)
+	}
+	b := &bridge{cfg: cfg, log: log, started: time.Now(), listener: listener, journal: &admin.Journal{}}
+	if err := b.join(ctx); err != nil {
+		listener.Close()
+		return nil, err
+	}
+	return b, nil
+}
+
+// join builds the sink and the consumer that publishes through it.
+func (b *bridge) join(ctx context.Context) error {
+	tell := logging.Events(b.log)
+	events := func(e fault.Event) {
+		b.journal.Add(e)
+		tell(e)
+	}
+	dial, err := dialer(b.cfg)
+	if err != nil {
+		return err
+	}
+	out := sink.Options{
+		Endpoint: b.cfg.PubSubEndpoint, Emulator: b.cfg.EmulatorHost,
+		Connections: b.cfg.PublishConnections, Events: events,
+	}
+	in := consumer.Options{
+		Brokers: b.cfg.Brokers, Group: b.cfg.Group, Cluster: b.cfg.Cluster,
+		SessionTimeout: b.cfg.SessionTimeout, Dial: dial, Events: events, ClientLog: b.log,
+		Sizes: consumer.Sizes{
+			Window: b.cfg.Sizes.Window, FetchMaxBytes: b.cfg.Sizes.FetchMaxBytes, FetchMaxPartition: b.cfg.Sizes.FetchMaxPartition,
+			SlabBytes: b.cfg.Sizes.SlabBytes, InFlight: b.cfg.Sizes.InFlight,
+			Linger: b.cfg.Sizes.Linger, PollEvery: b.cfg.Sizes.PollEvery,
+		},
+	}
+	for _, r := range b.cfg.Routes {
+		out.Routes = append(out.Routes, sink.Route{
+			Topic: r.Topic, Destination: r.Destination, DeadLetter: r.DeadLetter, HoldPoison: r.OnPoison == config.OnPoisonHold,
+		})
+		ordering := consumer.OrderingNone
+		if r.Ordering == config.OrderingPartition {
+			ordering = consumer.OrderingPartition
+		}
+		in.Routes = append(in.Routes, consumer.Route{Topic: r.Topic, Destination: r.Destination, Ordering: ordering})
+	}
+	if b.sink, err = sink.New(ctx, out); err != nil {
+		return err
+	}
+	if b.consumer, err = consumer.New(in, b.sink); err != nil {
+		b.closeSink()
+		return err
+	}
+	return nil
+}
+
+// dialer opens connections to brokers as the configuration says.
+func dialer(cfg *config.Config) (func(context.Context, string, string) (net.Conn, error), error) {
+	var material *tls.Config
+	if cfg.Auth != config.AuthPlaintext {
+		var err error
+		if material, err = access.TLS(cfg.TLSCAFile, cfg.TLSServerName); err != nil {
+			return nil, fault.Exit(fault.CodeUsage, err)
+		}
+	}
+	return access.Dialer(material), nil
+}
+
+// run works until ctx ends, then stops within the limits of consumer.Run.
+func (b *bridge) run(ctx context.Context) error {
+	b.log.Info("starting", "version", versionText(), "routes", len(b.cfg.Routes), "group", b.cfg.Group,
+		"brokers", b.cfg.Brokers, "address", b.listener.Addr().String(), "sizes", b.cfg.Sizes.String())
+	// The pages stay up while the consumer drains: that is when one looks.
+	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopServing()
+	working, stopWorking := context.WithCancel(ctx)
+	defer stopWorking()
+	served := make(chan error, 1) // written once by the goroutine below
+	go func() {
+		handler := admin.NewHandler(admin.Options{State: b.state, Lag: b.lag, Journal: b.journal})
+		served <- admin.Serve(serving, b.listener, handler, b.log)
+		stopWorking() // without its port the platform cannot see us
+	}()
+	err := b.consumer.Run(working)
+	stopServing()
+	if serveErr := <-served; err == nil {
+		err = serveErr
+	}
+	b.closeSink()
+	b.log.Info("stopped")
+	return err
+}
+
+func (b *bridge) closeSink() {
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		if err := b.sink.Close(); err != nil {
+			b.log.Debug("closing", "error", err)
+		}
+	}()
+	late := time.NewTimer(closeLimit)
+	defer late.Stop()
+	select {
+	case <-closed:
+	case <-late.C:
+	}
+}
