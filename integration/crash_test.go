@@ -1,0 +1,90 @@
+//go:build integration && unix
+
+package integration
+
+import (
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/mskbridge/mskbridge/internal/testbed/fakepubsub"
+	"github.com/mskbridge/mskbridge/internal/testbed/realkafka"
+)
+
+// TestRoundTrip brings the mixed load to the emulator: the set of keys received
+// is the set produced, nothing twice, and everything is committed.
+func TestRoundTrip(t *testing.T) {
+	for _, version := range versions() {
+		t.Run(version, func(t *testing.T) {
+			s := newScene(t, broker(t, version), topics(t))
+			s.toEmulator()
+			b := s.start("one")
+			began := time.Now()
+			stop := s.run(records(t), 20*perSecond(t))
+			b.awaitReady()
+			stop()
+			s.awaitAll(patience(t))
+			took := since(began)
+			s.awaitCommits(s.group)
+			exit := b.terminate()
+			cpu, peak := b.Usage()
+			if n := s.truth.now().repeats; n > 0 {
+				t.Errorf("%d duplicates without any fault", n)
+			}
+			s.summary("%v in all, bridge used %v CPU and %d MiB, exit code %d %v after SIGTERM",
+				took, cpu.Round(10*time.Millisecond), peak>>20, b.ExitCode(), exit)
+		})
+	}
+}
+
+// TestKilledThreeTimes ends the bridge with kill -9 at random moments under
+// load, on the emulator.
+func TestKilledThreeTimes(t *testing.T) {
+	for _, version := range versions() {
+		t.Run(version, func(t *testing.T) {
+			s := newScene(t, broker(t, version), topics(t))
+			s.toEmulator()
+			killThrice(t, s)
+		})
+	}
+}
+
+// TestCommitsNeverPassAcknowledgements does the same on the strict fake, which
+// also fails one request in ten, half of them after storing it, and looks at
+// the broker's committed offsets all the while.
+func TestCommitsNeverPassAcknowledgements(t *testing.T) {
+	s := newScene(t, broker(t, realkafka.Version4), topics(t))
+	s.toFake()
+	n := s.rand.Uint64()
+	s.fake.Script("", fakepubsub.Join(
+		fakepubsub.Chance(n, 0.05, fakepubsub.Fault{Code: codes.Unavailable}),
+		fakepubsub.Chance(n+1, 0.05, fakepubsub.Fault{Code: codes.DeadlineExceeded, Stored: true}),
+		fakepubsub.Always(fakepubsub.Fault{Delay: 20 * time.Millisecond, Hold: 20 * time.Millisecond}),
+	))
+	stop := s.watchCommits(s.group)
+	killThrice(t, s)
+	t.Logf("committed offsets looked at %d times", stop())
+	if err := s.checkCommits(s.group); err != nil {
+		t.Error(err)
+	}
+}
+
+func killThrice(t *testing.T, s *scene) {
+	t.Helper()
+	stop := s.run(records(t), perSecond(t))
+	for kill := range 3 {
+		b := s.start("victim")
+		s.awaitArrivals(100, time.Minute)
+		s.pause(3 * time.Second)
+		before := s.truth.now()
+		b.Kill()
+		t.Logf("kill %d after %d of %d records", kill+1, before.received, before.produced)
+	}
+	b := s.start("survivor")
+	stop()
+	s.awaitAll(patience(t))
+	s.awaitCommits(s.group)
+	exit := b.terminate()
+	s.summary("3 kills, exit code %d %v after SIGTERM", b.ExitCode(), exit)
+}
