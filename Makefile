@@ -1,0 +1,68 @@
+# Everything a developer runs. `make help` lists it.
+
+GO                ?= go
+FUZZTIME          ?= 10s
+GOLANGCI_VERSION  := v2.15.0
+GOVULN_VERSION    := v1.9.0
+PACKAGES          ?= ./...
+TESTFLAGS         ?=
+# Packages whose tests run in virtual time. The tag makes the Kafka client use
+# locks that testing/synctest understands; without it a rebalance test hangs.
+VIRTUAL           := $(shell grep -rlE '"testing/synctest"' --include='*_test.go' . 2>/dev/null | xargs -r -n1 dirname | sort -u)
+GOLANGCI          := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+
+.PHONY: help
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+.PHONY: build
+build: ## bin/mskbridge
+	CGO_ENABLED=0 $(GO) build -trimpath -o bin/mskbridge ./cmd/mskbridge
+
+.PHONY: test
+test: ## vet and every test that needs nothing but Go
+	$(GO) vet $(PACKAGES)
+	$(GO) test $(TESTFLAGS) $(PACKAGES)
+	$(if $(VIRTUAL),$(GO) test $(TESTFLAGS) -tags synctests $(VIRTUAL))
+
+.PHONY: race
+race: ## the same tests under the race detector, in both tag sets
+	$(GO) test $(TESTFLAGS) -race $(PACKAGES)
+	$(if $(VIRTUAL),$(GO) test $(TESTFLAGS) -race -tags synctests $(VIRTUAL))
+
+.PHONY: fuzz
+fuzz: ## every fuzz target for FUZZTIME (default 10s)
+	@GO="$(GO)" FUZZTIME="$(FUZZTIME)" .ci/fuzz
+
+.PHONY: lint
+lint: ## golangci-lint, pinned; the first run builds it (about 3 minutes on two cores)
+	$(GOLANGCI) run $(PACKAGES)
+
+.PHONY: fmt
+fmt: ## format as lint wants it
+	$(GOLANGCI) fmt
+
+.PHONY: tidy
+tidy: ## go.mod and go.sum are what the code needs
+	$(GO) mod tidy -diff
+	$(GO) mod verify
+
+.PHONY: vuln
+vuln: ## known vulnerabilities in what is linked; says so when the database does not answer
+	@GO="$(GO)" VERSION="$(GOVULN_VERSION)" .ci/vuln
+
+.PHONY: bench
+bench: ## benchmarks of the parts and the whole path
+	$(GO) test -run '^$$' -bench . -benchmem $(PACKAGES)
+
+.PHONY: integration
+integration: ## tests against a real Kafka and the Pub/Sub emulator; MSKBRIDGE_REQUIRE_PARTS=1 fails without them
+	$(GO) test -tags integration -count 1 -timeout 25m -v $(PACKAGES)
+
+.PHONY: image
+image: ## the container image, built, inspected and run
+	@GO="$(GO)" .ci/image
+
+.PHONY: docs
+docs: ## the generated parts of README.md
+	$(GO) test ./internal/config -run '^TestReadmeTable$$' -update
