@@ -102,7 +102,7 @@ func (in *incarnation) open(limit int64) bool {
 // back: two incarnations of its ledger.
 type partitionLife struct {
 	now, before *incarnation // before is nil until the partition came back
-	acked       map[int64]bool
+	acked       [8]bool
 	marked      int64
 }
 
@@ -171,23 +171,34 @@ func (p *partitionLife) heldBack(in *incarnation) error {
 	return nil
 }
 
-// state names what the future depends on, inner state of the ledgers included.
-func (p *partitionLife) state() string {
-	name := func(in *incarnation) string {
+// lifeState is what the future of a partitionLife depends on, inner state of the
+// ledgers included.
+type lifeState struct {
+	marked      int64
+	now, before ledgerState
+}
+
+type ledgerState struct {
+	first               int64
+	head, open, spans   int
+	settled             uint64 // a bit for each span
+	detached, inService bool
+}
+
+func (p *partitionLife) state() lifeState {
+	of := func(in *incarnation) ledgerState {
 		if in == nil {
-			return "-"
+			return ledgerState{}
 		}
-		b := fmt.Appendf(nil, "%d/%d/%d:", in.first, in.ledger.head, len(in.ledger.open))
-		for _, s := range in.spans {
-			if s.settled {
-				b = append(b, 's')
-			} else {
-				b = append(b, 'o')
+		s := ledgerState{in.first, in.ledger.head, len(in.ledger.open), len(in.spans), 0, in.ledger.detached, true}
+		for i, span := range in.spans {
+			if span.settled {
+				s.settled |= 1 << i
 			}
 		}
-		return string(b)
+		return s
 	}
-	return fmt.Sprint(p.marked, name(p.before), name(p.now))
+	return lifeState{p.marked, of(p.now), of(p.before)}
 }
 
 // TestLedgerInEveryOrder searches all interleavings of opening, settling, losing
@@ -198,34 +209,36 @@ func TestLedgerInEveryOrder(t *testing.T) {
 	for i := range records {
 		actions = append(actions, i, actLate+i)
 	}
-	replay := func(path []int) (*partitionLife, bool, error) {
-		p := &partitionLife{now: &incarnation{ledger: &ledger{}}, acked: map[int64]bool{}}
+	replay := func(path []int) *partitionLife {
+		p := &partitionLife{now: &incarnation{ledger: &ledger{}}}
 		for _, a := range path {
-			if ok, err := p.do(a, records); !ok || err != nil {
-				return p, ok, err
-			}
+			p.do(a, records) //nolint:errcheck // the same path was fine when it was found
 		}
-		return p, true, nil
+		return p
 	}
-	seen, queue := map[string]bool{}, [][]int{nil}
+	seen, queue := map[lifeState]bool{}, [][]int{nil}
 	complete := 0
 	for len(queue) > 0 {
 		path := queue[0]
 		queue = queue[1:]
+		p := replay(path)
 		for _, a := range actions {
+			possible, err := p.do(a, records)
+			if !possible {
+				continue
+			}
 			next := append(path[:len(path):len(path)], a)
-			p, possible, err := replay(next)
 			if err != nil {
 				t.Fatalf("after %v: %v", next, err)
 			}
-			if !possible || seen[p.state()] {
-				continue
+			if s := p.state(); !seen[s] {
+				seen[s] = true
+				queue = append(queue, next)
+				if p.marked == records {
+					complete++
+				}
 			}
-			seen[p.state()] = true
-			queue = append(queue, next)
-			if p.marked == records {
-				complete++
-			}
+			p = replay(path)
 		}
 	}
 	if len(seen) < 5000 || complete == 0 {
