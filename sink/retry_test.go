@@ -108,10 +108,15 @@ func TestOutage(t *testing.T) {
 			}
 		}
 		b.server.Script(destination, nil)
+		healed := time.Now()
 		for _, r := range results {
 			if err := mustEnd(t, r, backoffMax); err != nil {
 				t.Error(err)
 			}
+		}
+		// The first to get through wakes the others.
+		if d := time.Since(healed); d > 10*time.Second {
+			t.Errorf("the last batch was published %v after the outage", d)
 		}
 		if s := b.route(); s.State != Running || s.Published != inFlight*10 {
 			t.Errorf("after the outage: %+v", s)
