@@ -1,0 +1,175 @@
+package history
+
+import (
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/mskbridge/mskbridge/internal/testbed/fakepubsub"
+)
+
+// claim is what a message says of itself.
+type claim struct {
+	p     Partition
+	o     int64
+	epoch int32
+	c     sums
+	order string // ordering key
+	err   error  // the key is not what it should be
+}
+
+// Stored judges messages as the fake Pub/Sub stores them.
+func (h *History) Stored(topic string, ms []fakepubsub.Message) {
+	claims := h.claims(topic, ms, true)
+	if len(claims) == 0 {
+		return
+	}
+	dead := slices.Contains(h.o.DeadLetters, topic)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.ring.add(storeKind(dead), claims[0].p, claims[0].o, claims[len(claims)-1].o+1, topic)
+	for i := range claims {
+		c := &claims[i]
+		switch {
+		case c.err != nil:
+			h.breach("I6", "%s: %v", topic, c.err)
+		case !dead && h.o.Routes[topic] != c.p.Topic:
+			h.breach("I5", "%s holds a record of %v, which has no route there", topic, c.p)
+		default:
+			h.store(c, dead)
+		}
+	}
+}
+
+func storeKind(dead bool) string {
+	if dead {
+		return "DEAD"
+	}
+	return "PUB"
+}
+
+// Acknowledged notes that the answer to ms is good.
+func (h *History) Acknowledged(topic string, ms []fakepubsub.Message) {
+	claims := h.claims(topic, ms, false)
+	done := acked
+	if slices.Contains(h.o.DeadLetters, topic) {
+		done = parkAcked
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := range claims {
+		c := &claims[i]
+		if c.err != nil || h.log(c.p).far(c.o) {
+			continue
+		}
+		s := h.log(c.p).of(c.o, c.epoch)
+		s.flags = s.flags&^spoiled | done
+	}
+}
+
+// store judges one message with a sound key. The caller holds mu.
+func (h *History) store(c *claim, dead bool) {
+	l := h.log(c.p)
+	if l.far(c.o) {
+		h.breach("I5", "%v offset %d is stored, far beyond the last known record", c.p, c.o)
+		return
+	}
+	s := l.of(c.o, c.epoch)
+	if s.known && s.epoch != c.epoch {
+		h.breach("I6", "%v offset %d: key with leader epoch %d, earlier with %d", c.p, c.o, c.epoch, s.epoch)
+	}
+	if s.has(produced) && s.has(invisible) {
+		h.breach("I5", "%v offset %d is stored although its transaction aborted", c.p, c.o)
+	}
+	if s.has(produced) || s.known {
+		h.compare(c.p, c.o, s, c.c)
+	} else {
+		s.value, s.key = c.c.value, c.c.key
+		if !c.c.partial {
+			s.headers = c.c.headers
+			s.flags |= headed
+		}
+	}
+	if s.has(passed) && !s.has(exempt) {
+		h.breach("I2", "%v offset %d is stored for the first time after a commit passed it", c.p, c.o)
+		s.flags &^= passed
+	}
+	s.epoch, s.known = c.epoch, true
+	first := s.stored == 0 && !s.has(parked)
+	if first && !dead {
+		h.order(l, c)
+	}
+	if !first {
+		h.repeat(l, c, s)
+	}
+	s.flags |= spoiled
+	if dead {
+		s.flags |= parked
+		return
+	}
+	if s.stored < 1<<16-1 {
+		s.stored++
+	}
+}
+
+// claims reads what ms say of themselves; full also sums their contents. A
+// message on a dead-letter topic without a key is not a record.
+func (h *History) claims(topic string, ms []fakepubsub.Message, full bool) []claim {
+	dead := slices.Contains(h.o.DeadLetters, topic)
+	if _, ours := h.o.Routes[topic]; !ours && !dead {
+		return nil
+	}
+	out := make([]claim, 0, len(ms))
+	for i := range ms {
+		if dead && ms[i].Key() == nil {
+			continue
+		}
+		c := h.claim(&ms[i])
+		if full && c.err == nil {
+			c.c, c.order = sumsOfMessage(&ms[i]), string(ms[i].OrderingKey)
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// claim takes the idempotency key apart and holds it against the attributes:
+//
+//	v1/<cluster>/<topic>/<topic id, base64url, or ->/<partition>/<leader epoch>/<offset>
+func (h *History) claim(m *fakepubsub.Message) claim {
+	key := string(m.Key())
+	bad := func(why string) claim { return claim{err: fmt.Errorf("key %q: %s", key, why)} }
+	parts := strings.Split(key, "/")
+	if len(parts) != 7 || parts[0] != "v1" {
+		return bad("not of the form v1/cluster/topic/id/partition/epoch/offset")
+	}
+	if parts[1] != h.o.Cluster {
+		return bad("cluster is not " + h.o.Cluster)
+	}
+	c := claim{p: Partition{Topic: parts[2]}}
+	if parts[3] != "-" {
+		id, err := base64.RawURLEncoding.DecodeString(parts[3])
+		if err != nil || len(id) != 16 {
+			return bad("topic id is not 16 bytes in base64url")
+		}
+		c.p.ID = [16]byte(id)
+	}
+	partition, err1 := strconv.ParseInt(parts[4], 10, 32)
+	epoch, err2 := strconv.ParseInt(parts[5], 10, 32)
+	offset, err3 := strconv.ParseInt(parts[6], 10, 64)
+	if err1 != nil || err2 != nil || err3 != nil || partition < 0 || epoch < -1 || offset < 0 || offset > 1<<32 {
+		return bad("partition, epoch or offset is not a number in range")
+	}
+	c.p.Partition, c.epoch, c.o = int32(partition), int32(epoch), offset
+	// What was parsed must print as it was: no second spelling of one record.
+	if fmt.Sprintf("%d/%d/%d", partition, epoch, offset) != strings.Join(parts[4:], "/") {
+		return bad("a number has a second spelling")
+	}
+	if string(m.Attribute("kafka_topic")) != parts[2] || string(m.Attribute("kafka_partition")) != parts[4] ||
+		string(m.Attribute("kafka_offset")) != parts[6] {
+		return bad("kafka_topic, kafka_partition or kafka_offset says otherwise")
+	}
+	return c
+}
