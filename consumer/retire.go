@@ -1,6 +1,9 @@
 package consumer
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // retireEvery is how often a retirement looks whether waiting still pays.
 const retireEvery = 50 * time.Millisecond
@@ -64,23 +67,33 @@ func (l *lane) retireDue(now time.Time) {
 }
 
 // worthWaiting reports whether r has something open that may still be
-// acknowledged in time. A held or retrying batch is not waited for: it would
-// make every other route's rebalance wait with it.
+// acknowledged in time.
 func (l *lane) worthWaiting(r *retirement, now time.Time) bool {
-	open := false
-	for _, p := range r.parts {
-		open = open || !p.ledger.idle()
-	}
-	if !open || !now.Before(r.deadline) || now.Sub(r.moved) >= r.quiet {
+	if !now.Before(r.deadline) || now.Sub(r.moved) >= r.quiet {
 		return false
 	}
-	for f := range l.flights {
-		if !f.batch.Stalled() {
+	for _, p := range r.parts {
+		if !p.ledger.idle() && l.moving(p) {
 			return true
 		}
 	}
-	// Nothing is in flight only until send has run.
-	return len(l.flights) == 0
+	return false
+}
+
+// moving reports whether the oldest open span of p, without which the position
+// cannot move, may be acknowledged soon. A held or retrying batch is not waited
+// for: it would make every other route's rebalance wait with it.
+func (l *lane) moving(p *partition) bool {
+	oldest := p.ledger.open[p.ledger.head]
+	free := p.queue.inFlight < p.queue.limit
+	for f := range l.flights {
+		if slices.Contains(f.spans, oldest) {
+			return !f.batch.Stalled()
+		}
+		// Its batch has not been sent yet: one that lands makes room for it.
+		free = free || f.queue == p.queue && !f.batch.Stalled()
+	}
+	return free
 }
 
 // detach cuts the ledgers of parts off: later acknowledgements move nothing.
