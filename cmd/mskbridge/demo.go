@@ -28,8 +28,12 @@ type demo struct {
 
 // Times of the demo.
 const (
-	demoKills   = 3
+	demoKills = 3
+	// chaosRate leaves time for the group to miss each killed member.
+	chaosRate   = 5_000
 	demoRefresh = time.Second
+	// settleRecords must arrive after a kill before the next one.
+	settleRecords = 1000
 	// demoPatience is how long a complete load may bring nothing new: a killed
 	// member is missed for a session of 6 s before others get its partitions.
 	demoPatience = 45 * time.Second
@@ -50,8 +54,14 @@ when none is missing.`,
   mskbridge demo --for 5m`,
 		Args: usage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := d.check(cmd.Flags().Changed("records")); err != nil {
+			if err := d.check(); err != nil {
 				return fault.Exit(fault.CodeUsage, err)
+			}
+			if d.length > 0 && !cmd.Flags().Changed("records") {
+				d.records = 0
+			}
+			if d.chaos && !cmd.Flags().Changed("rate") {
+				d.rate = chaosRate
 			}
 			d.out = cmd.OutOrStdout()
 			return d.run(cmd.Context())
@@ -60,14 +70,14 @@ when none is missing.`,
 	f := cmd.Flags()
 	f.IntVar(&d.records, "records", 200_000, "records to produce; without it, --for sets no limit")
 	f.IntVar(&d.topics, "topics", 24, "Kafka topics, with 3 partitions each, 1 to 500")
-	f.IntVar(&d.rate, "rate", 20_000, "records produced a second; 0 for as fast as possible")
+	f.IntVar(&d.rate, "rate", 20_000, "records produced a second, 0 for as fast as possible; 5000 with --chaos")
 	f.DurationVar(&d.length, "for", 0, "how long to produce; 0 until --records are produced")
 	f.BoolVar(&d.chaos, "chaos", false, "kill the bridge (SIGKILL) and start it again, several times in the middle")
 	f.Uint64Var(&d.seed, "seed", 1, "seed of the records and of the moments of --chaos")
 	return cmd
 }
 
-func (d *demo) check(recordsGiven bool) error {
+func (d *demo) check() error {
 	switch {
 	case d.topics < 1 || d.topics > 500:
 		return errors.New("--topics must be 1 to 500")
@@ -77,9 +87,6 @@ func (d *demo) check(recordsGiven bool) error {
 		return errors.New("--rate must not be negative")
 	case d.length < 0:
 		return errors.New("--for must not be negative")
-	}
-	if d.length > 0 && !recordsGiven {
-		d.records = 0
 	}
 	return nil
 }
@@ -123,8 +130,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 func (d *demo) watch(ctx context.Context, c *child, produced <-chan error, kills *int) error {
 	tick := time.NewTicker(demoRefresh)
 	defer tick.Stop()
-	chance := rand.New(rand.NewPCG(d.seed, 1)) //nolint:gosec // reproducible on purpose
-	began, nextKill := time.Now(), d.killAfter(chance)
+	reaper := newReaper(d)
 	complete, best, moved := false, int64(-1), time.Now()
 	for {
 		select {
@@ -140,36 +146,62 @@ func (d *demo) watch(ctx context.Context, c *child, produced <-chan error, kills
 		case <-tick.C:
 		}
 		counts := d.stage.Counts()
-		d.view.draw(counts, time.Since(began))
-		if arrived := counts.Produced - counts.Missing; arrived > best {
+		d.view.draw(counts, time.Since(reaper.began))
+		arrived := counts.Produced - counts.Missing
+		if arrived > best {
 			best, moved = arrived, time.Now()
 		}
-		if d.chaos && *kills < demoKills && time.Since(began) > nextKill {
-			*kills++
-			d.view.note(fmt.Sprintf("kill -9 number %d after %d records", *kills, counts.Produced-counts.Missing))
+		switch {
+		case complete && counts.Missing == 0:
+			return nil
+		case complete && time.Since(moved) > demoPatience:
+			return fmt.Errorf("%d records are missing and nothing has arrived for %s: %s", counts.Missing, demoPatience, c.lastLine())
+		case d.chaos && reaper.due(arrived):
+			*kills = reaper.kills
+			d.view.note(fmt.Sprintf("kill -9 number %d after %d records", *kills, arrived))
 			if err := c.restart(ctx); err != nil {
 				return err
 			}
-			nextKill = time.Since(began) + d.killAfter(chance)
-			moved = time.Now()
-		}
-		switch {
-		case complete && counts.Missing == 0 && (!d.chaos || *kills == demoKills):
-			return nil
-		case complete && counts.Missing > 0 && time.Since(moved) > demoPatience:
-			return fmt.Errorf("%d records are missing and nothing has arrived for %s: %s", counts.Missing, demoPatience, c.lastLine())
 		}
 	}
 }
 
-// killAfter is a moment in the middle of the load, away from the last kill.
-func (d *demo) killAfter(chance *rand.Rand) time.Duration {
+// reaper chooses the moments at which the bridge is killed: a few, at random,
+// in the middle of the load, and each only when the bridge works again.
+type reaper struct {
+	chance  *rand.Rand
+	began   time.Time
+	between time.Duration
+	next    time.Time
+	kills   int
+	arrived int64 // records at the last kill
+}
+
+func newReaper(d *demo) *reaper {
 	length := d.length
 	if length == 0 && d.rate > 0 {
 		length = time.Duration(d.records) * time.Second / time.Duration(d.rate)
 	}
-	between := max(length/(demoKills+1), 2*time.Second)
-	return between/2 + time.Duration(chance.Int64N(int64(between)))
+	r := &reaper{
+		chance: rand.New(rand.NewPCG(d.seed, 1)), //nolint:gosec // reproducible on purpose
+		began:  time.Now(), between: max(length/(demoKills+1), 2*time.Second),
+	}
+	r.plan()
+	return r
+}
+
+func (r *reaper) plan() {
+	r.next = time.Now().Add(r.between/2 + time.Duration(r.chance.Int64N(int64(r.between))))
+}
+
+func (r *reaper) due(arrived int64) bool {
+	if r.kills == demoKills || time.Now().Before(r.next) || arrived < r.arrived+settleRecords {
+		return false
+	}
+	r.kills++
+	r.arrived = arrived
+	r.plan()
+	return true
 }
 
 // prove prints the account and fails when a record is missing.
