@@ -32,8 +32,16 @@ type bed struct {
 
 func newBed(t *testing.T) *bed {
 	t.Helper()
-	b := &bed{kept: &fakepubsub.Messages{}, keys: &fakepubsub.Keys{}}
-	b.Server = fakepubsub.New(fakepubsub.Options{Stores: []fakepubsub.Store{b.kept, b.keys}})
+	kept, keys := &fakepubsub.Messages{}, &fakepubsub.Keys{}
+	b := serve(t, fakepubsub.New(fakepubsub.Options{Stores: []fakepubsub.Store{kept, keys}}))
+	b.kept, b.keys = kept, keys
+	return b
+}
+
+// serve starts s with one topic and connects to it.
+func serve(t *testing.T, s *fakepubsub.Server, opts ...grpc.DialOption) *bed {
+	t.Helper()
+	b := &bed{Server: s}
 	if err := b.CreateTopics(orders); err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +50,8 @@ func newBed(t *testing.T) *bed {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.Close)
-	b.conn, err = grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	opts = append([]grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())}, opts...)
+	b.conn, err = grpc.NewClient(addr, opts...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -415,14 +415,25 @@ func TestSummaryAndExposure(t *testing.T) {
 	}
 }
 
-// BenchmarkRecord is one record produced, stored and acknowledged.
+// BenchmarkRecord is one record produced, stored and acknowledged, a thousand
+// to the request.
 func BenchmarkRecord(b *testing.B) {
 	s := newScene()
+	records := make([]*kgo.Record, 1000)
+	ms := make([]fakepubsub.Message, len(records))
+	for i := range records {
+		records[i] = rec(int64(i))
+		ms[i] = msg(records[i])
+	}
 	b.ReportAllocs()
-	for o := int64(0); b.Loop(); o++ {
-		r := rec(o)
-		s.Produced(id, r)
-		s.deliver(dest, msg(r))
+	for n := 0; b.Loop(); n++ {
+		if n%len(records) == 0 {
+			s = newScene()
+			for _, r := range records {
+				s.Produced(id, r)
+			}
+			s.deliver(dest, ms...)
+		}
 	}
 }
 
