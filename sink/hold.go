@@ -65,6 +65,7 @@ func (r *route) hold(c cause, reason string, err error) (h *hold, mine bool) {
 	}
 	select {
 	case <-h.token:
+		r.renew(h, reason, err)
 		return h, true
 	default:
 		return h, false
@@ -170,6 +171,8 @@ func (p *publication) judge(h *hold, err error) bool {
 		p.route.note(err)
 		p.route.release(h)
 		return true
+	case class == fault.Poison && h.cause == recordRefused:
+		p.route.renew(h, p.blocked(p.pick(h), refusedBy(err)), err)
 	case class == fault.Poison:
 		p.route.renew(h, h.reason, err)
 	case class == fault.Held:

@@ -21,7 +21,7 @@ func (p *publication) isolate(ctx context.Context, u part, err error) error {
 		p.todo = append(p.todo[:last], part{middle, u.to}, part{u.from, middle})
 		return nil
 	}
-	refusal := &message.Refusal{Reason: message.Refused, Detail: "Pub/Sub answered " + codeOf(err).String()}
+	refusal := refusedBy(err)
 	if !p.route.parks() {
 		h, mine := p.route.hold(recordRefused, p.blocked(u.from, refusal), err)
 		if mine {
@@ -37,6 +37,12 @@ func (p *publication) isolate(ctx context.Context, u part, err error) error {
 	}
 	p.todo = p.todo[:last]
 	return nil
+}
+
+// refusedBy is the refusal of a record by the server, without its words: they
+// may repeat what they refuse.
+func refusedBy(err error) *message.Refusal {
+	return &message.Refusal{Reason: message.Refused, Detail: "Pub/Sub answered " + codeOf(err).String()}
 }
 
 // mayPark decides whether a refused record is poison, and not one of too many

@@ -1,10 +1,12 @@
 package sink
 
 import (
+	"context"
 	"math/bits"
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -103,7 +105,7 @@ func TestParkedRecord(t *testing.T) {
 // Order is kept under poison and errors of every kind at once: the server may
 // store a part twice, but never a record before an earlier one.
 func TestOrderedRouteKeepsOrder(t *testing.T) {
-	for seed := range uint64(30) {
+	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBench(t, parking())
 			random := rand.New(rand.NewPCG(seed, 0))
@@ -191,4 +193,33 @@ func TestPoisonHolds(t *testing.T) {
 			})
 		})
 	}
+}
+
+// When the batch that holds a route goes, the next one that cannot be published
+// takes the hold over, under its own name; one that can be releases it.
+func TestBlockedRecordLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, Route{Topic: "orders", Destination: destination})
+		b.server.Script(destination, poison(5, 15))
+		leaving := func(first int) (context.CancelFunc, <-chan error) {
+			ctx, cancel := context.WithCancel(t.Context())
+			result := b.publish(ctx, newBatch(false, first, first+1, nil))
+			time.Sleep(time.Second)
+			return cancel, result
+		}
+		leaveA, a := leaving(5)
+		leaveB, second := leaving(15)
+		leaveA()
+		<-a
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if s := b.route(); s.State != Held || !strings.HasPrefix(s.Reason, "record 3/15 cannot be published") {
+			t.Errorf("snapshot %+v", s)
+		}
+		leaveB()
+		<-second
+		if err := mustEnd(t, b.publish(t.Context(), newBatch(false, 20, 30, nil)), probeMax); err != nil {
+			t.Error(err)
+		}
+	})
 }

