@@ -11,16 +11,26 @@ import (
 // clientID tells our members of the group from strangers.
 const clientID = "mskbridge"
 
-// options are those of the one Kafka client of the process.
+// reach says how any client of ours gets to the brokers and who it says it is.
+func (o *Options) reach() []kgo.Opt {
+	opts := []kgo.Opt{kgo.ClientID(clientID), kgo.SeedBrokers(o.Brokers...)}
+	if o.Dial != nil {
+		opts = append(opts, kgo.Dialer(o.Dial))
+	}
+	if o.ClientLog != nil {
+		opts = append(opts, kgo.WithLogger(clientLogger{o.ClientLog}))
+	}
+	return opts
+}
+
+// options are those of the one Kafka client that consumes.
 func (c *Consumer) options() []kgo.Opt {
 	o := &c.opts
 	topics := make([]string, len(o.Routes))
 	for i, r := range o.Routes {
 		topics[i] = r.Topic
 	}
-	opts := []kgo.Opt{
-		kgo.ClientID(clientID),
-		kgo.SeedBrokers(o.Brokers...),
+	return append(o.reach(),
 		kgo.ConsumerGroup(o.Group),
 		kgo.ConsumeTopics(topics...),
 		// Cooperative-sticky moves only the partitions that must move. Members are
@@ -53,14 +63,7 @@ func (c *Consumer) options() []kgo.Opt {
 		kgo.MetadataMaxAge(time.Minute),
 		kgo.MetadataMinAge(time.Second),
 		kgo.WithHooks(fetchedHook{c.lanes}),
-	}
-	if o.Dial != nil {
-		opts = append(opts, kgo.Dialer(o.Dial))
-	}
-	if o.ClientLog != nil {
-		opts = append(opts, kgo.WithLogger(clientLogger{o.ClientLog}))
-	}
-	return opts
+	)
 }
 
 // fetchedHook counts the records that brokers sent, so that those fetched twice

@@ -55,33 +55,12 @@ func (b *bridge) join(ctx context.Context) error {
 		b.journal.Add(e)
 		tell(e)
 	}
-	dial, err := dialer(b.cfg)
+	in, err := consumerOptions(b.cfg)
 	if err != nil {
 		return err
 	}
-	out := sink.Options{
-		Endpoint: b.cfg.PubSubEndpoint, Emulator: b.cfg.EmulatorHost,
-		Connections: b.cfg.PublishConnections, Events: events,
-	}
-	in := consumer.Options{
-		Brokers: b.cfg.Brokers, Group: b.cfg.Group, Cluster: b.cfg.Cluster,
-		SessionTimeout: b.cfg.SessionTimeout, Dial: dial, Events: events, ClientLog: b.log,
-		Sizes: consumer.Sizes{
-			Window: b.cfg.Sizes.Window, FetchMaxBytes: b.cfg.Sizes.FetchMaxBytes, FetchMaxPartition: b.cfg.Sizes.FetchMaxPartition,
-			SlabBytes: b.cfg.Sizes.SlabBytes, InFlight: b.cfg.Sizes.InFlight,
-			Linger: b.cfg.Sizes.Linger, PollEvery: b.cfg.Sizes.PollEvery,
-		},
-	}
-	for _, r := range b.cfg.Routes {
-		out.Routes = append(out.Routes, sink.Route{
-			Topic: r.Topic, Destination: r.Destination, DeadLetter: r.DeadLetter, HoldPoison: r.OnPoison == config.OnPoisonHold,
-		})
-		ordering := consumer.OrderingNone
-		if r.Ordering == config.OrderingPartition {
-			ordering = consumer.OrderingPartition
-		}
-		in.Routes = append(in.Routes, consumer.Route{Topic: r.Topic, Destination: r.Destination, Ordering: ordering})
-	}
+	out := sinkOptions(b.cfg)
+	in.Events, in.ClientLog, out.Events = events, b.log, events
 	if b.sink, err = sink.New(ctx, out); err != nil {
 		return err
 	}
@@ -90,6 +69,44 @@ func (b *bridge) join(ctx context.Context) error {
 		return err
 	}
 	return nil
+}
+
+// consumerOptions is the Kafka side as the configuration says, but for who
+// listens to it.
+func consumerOptions(cfg *config.Config) (consumer.Options, error) {
+	dial, err := dialer(cfg)
+	if err != nil {
+		return consumer.Options{}, err
+	}
+	in := consumer.Options{
+		Brokers: cfg.Brokers, Group: cfg.Group, Cluster: cfg.Cluster,
+		SessionTimeout: cfg.SessionTimeout, Dial: dial,
+		Sizes: consumer.Sizes{
+			Window: cfg.Sizes.Window, FetchMaxBytes: cfg.Sizes.FetchMaxBytes, FetchMaxPartition: cfg.Sizes.FetchMaxPartition,
+			SlabBytes: cfg.Sizes.SlabBytes, InFlight: cfg.Sizes.InFlight,
+			Linger: cfg.Sizes.Linger, PollEvery: cfg.Sizes.PollEvery,
+		},
+	}
+	for _, r := range cfg.Routes {
+		ordering := consumer.OrderingNone
+		if r.Ordering == config.OrderingPartition {
+			ordering = consumer.OrderingPartition
+		}
+		in.Routes = append(in.Routes, consumer.Route{Topic: r.Topic, Destination: r.Destination, Ordering: ordering})
+	}
+	return in, nil
+}
+
+// sinkOptions is the Pub/Sub side as the configuration says, but for who
+// listens to it.
+func sinkOptions(cfg *config.Config) sink.Options {
+	out := sink.Options{Endpoint: cfg.PubSubEndpoint, Emulator: cfg.EmulatorHost, Connections: cfg.PublishConnections}
+	for _, r := range cfg.Routes {
+		out.Routes = append(out.Routes, sink.Route{
+			Topic: r.Topic, Destination: r.Destination, DeadLetter: r.DeadLetter, HoldPoison: r.OnPoison == config.OnPoisonHold,
+		})
+	}
+	return out
 }
 
 // dialer opens connections to brokers as the configuration says.
