@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// maxViolations is how many violations are kept; the rest are counted.
-const maxViolations = 20
+// maxKept is how many violations of each invariant are kept; the rest are counted.
+const maxKept = 5
 
 // Options of a History.
 type Options struct {
@@ -53,14 +53,15 @@ type History struct {
 	incidents  []incident
 	ring       ring
 	violations []Violation
-	broken     int // violations in all
+	kept       map[string]int // by invariant
+	broken     int            // violations in all
 }
 
 // New returns an empty history.
 func New(o Options) *History {
 	return &History{
 		o: o, logs: map[Partition]*log{}, newest: map[string][16]byte{},
-		owners: map[int32]map[place]string{},
+		owners: map[int32]map[place]string{}, kept: map[string]int{},
 	}
 }
 
@@ -77,9 +78,10 @@ func (h *History) log(p Partition) *log {
 // breach notes a violation. The caller holds mu.
 func (h *History) breach(invariant, format string, args ...any) {
 	h.broken++
-	if len(h.violations) >= maxViolations {
+	if h.kept[invariant] >= maxKept {
 		return
 	}
+	h.kept[invariant]++
 	v := Violation{
 		Invariant: invariant, Seed: h.o.Seed, Event: h.ring.next,
 		What: fmt.Sprintf(format, args...), Recent: h.ring.lines(),
