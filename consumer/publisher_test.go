@@ -51,6 +51,8 @@ type scriptedPublisher struct {
 	// script, when set, answers a request after the delay it returns; a
 	// negative one leaves the request to the test.
 	script func(*request) time.Duration
+	// acked, when set, is told of a request just before Publish returns nil.
+	acked func(*request)
 
 	mu  sync.Mutex // guards all
 	all []*request
@@ -58,7 +60,12 @@ type scriptedPublisher struct {
 
 func (p *scriptedPublisher) Publish(ctx context.Context, b *message.Batch) (err error) {
 	r := &request{batch: b, at: time.Now(), records: decode(b), answer: make(chan error, 1), ended: make(chan error, 1)}
-	defer func() { r.ended <- err }()
+	defer func() {
+		if err == nil && p.acked != nil {
+			p.acked(r)
+		}
+		r.ended <- err
+	}()
 	p.mu.Lock()
 	p.all = append(p.all, r)
 	p.mu.Unlock()
