@@ -9,6 +9,8 @@ TESTFLAGS         ?=
 # Packages whose tests run in virtual time. The tag makes the Kafka client use
 # locks that testing/synctest understands; without it a rebalance test hangs.
 VIRTUAL           := $(shell grep -rlE '"testing/synctest"' --include='*_test.go' . 2>/dev/null | xargs -r -n1 dirname | sort -u)
+# Packages with tests that need real parts.
+REAL              := $(shell grep -rlE '^//go:build .*integration' --include='*_test.go' . 2>/dev/null | xargs -r -n1 dirname | sort -u)
 GOLANGCI          := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 
 .PHONY: help
@@ -57,7 +59,8 @@ bench: ## benchmarks of the parts and the whole path
 
 .PHONY: integration
 integration: ## tests against a real Kafka and the Pub/Sub emulator; MSKBRIDGE_REQUIRE_PARTS=1 fails without them
-	$(GO) test -tags integration -count 1 -timeout 25m -v $(PACKAGES)
+	$(GO) vet -tags integration $(REAL)
+	$(GO) test -tags integration -count 1 -p 1 -timeout 25m -v $(REAL)
 
 .PHONY: image
 image: ## the container image, built, inspected and run
