@@ -17,6 +17,7 @@ func (o *Options) reach() []kgo.Opt {
 	if o.Dial != nil {
 		opts = append(opts, kgo.Dialer(o.Dial))
 	}
+	opts = append(opts, o.Auth.options()...)
 	if o.ClientLog != nil {
 		opts = append(opts, kgo.WithLogger(clientLogger{o.ClientLog}))
 	}

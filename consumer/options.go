@@ -61,8 +61,8 @@ type Sizes struct {
 	PollEvery time.Duration
 }
 
-// Options configures a Consumer. Every field but Dial, Events and ClientLog is
-// required; New says which is missing.
+// Options configures a Consumer. Every field but Dial, Auth, Events and
+// ClientLog is required; New says which is missing.
 type Options struct {
 	// Brokers are the bootstrap addresses, host:port.
 	Brokers []string
@@ -74,7 +74,9 @@ type Options struct {
 	// SessionTimeout is how long the group waits for a silent member.
 	SessionTimeout time.Duration
 	// Dial opens every connection to a broker, TLS included; nil for plain TCP.
-	Dial  func(ctx context.Context, network, address string) (net.Conn, error)
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Auth says who we are to brokers; the zero value is nobody.
+	Auth  Auth
 	Sizes Sizes
 	// Events is told what happens. It is called from any goroutine and must
 	// not block.
