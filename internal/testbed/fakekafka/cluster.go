@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -79,7 +80,7 @@ func (c *Cluster) listen(network, address string) (net.Listener, error) {
 }
 
 // Brokers returns the addresses the cluster began with.
-func (c *Cluster) Brokers() []string { return append([]string(nil), c.brokers...) }
+func (c *Cluster) Brokers() []string { return slices.Clone(c.brokers) }
 
 // Dial connects to a broker, over the virtual network if there is one.
 func (c *Cluster) Dial(ctx context.Context, network, address string) (net.Conn, error) {

@@ -44,21 +44,23 @@ func serviceDesc() *grpc.ServiceDesc {
 	d.Methods = slices.Clone(d.Methods)
 	for i := range d.Methods {
 		if d.Methods[i].MethodName == "Publish" {
-			d.Methods[i].Handler = publishHandler
+			d.Methods[i].Handler = publishHandler()
 		}
 	}
 	return &d
 }
 
-func publishHandler(srv any, ctx context.Context, dec func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
-	var req wireRequest
-	if err := dec(&req); err != nil {
-		return nil, err
+func publishHandler() grpc.MethodHandler {
+	return func(srv any, ctx context.Context, dec func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+		var req wireRequest
+		if err := dec(&req); err != nil {
+			return nil, err
+		}
+		defer req.buf.Free()
+		body, err := srv.(*Server).publish(ctx, req.buf.ReadOnlyData())
+		if err != nil {
+			return nil, err
+		}
+		return wireResponse{body}, nil
 	}
-	defer req.buf.Free()
-	body, err := srv.(*Server).publish(ctx, req.buf.ReadOnlyData())
-	if err != nil {
-		return nil, err
-	}
-	return wireResponse{body}, nil
 }

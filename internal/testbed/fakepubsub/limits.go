@@ -2,6 +2,7 @@ package fakepubsub
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -41,7 +42,7 @@ func (d *decoded) check() error {
 	case d.size > maxRequest:
 		return fmt.Errorf("request of %d bytes exceeds %d", d.size, maxRequest)
 	case len(d.messages) == 0:
-		return fmt.Errorf("request has no message")
+		return errors.New("request has no message")
 	case len(d.messages) > maxMessages:
 		return fmt.Errorf("request of %d messages exceeds %d", len(d.messages), maxMessages)
 	}
@@ -62,13 +63,13 @@ func (m *Message) check() error {
 	case m.Size > maxRequest:
 		return fmt.Errorf("%d bytes exceed %d", m.Size, maxRequest)
 	case len(m.Data) == 0 && len(m.Attributes) == 0:
-		return fmt.Errorf("neither data nor an attribute")
+		return errors.New("neither data nor an attribute")
 	case len(m.Attributes) > maxAttributes:
 		return fmt.Errorf("%d attributes exceed %d", len(m.Attributes), maxAttributes)
 	case len(m.OrderingKey) > maxOrderingKey:
 		return fmt.Errorf("ordering key of %d bytes exceeds %d", len(m.OrderingKey), maxOrderingKey)
 	case !utf8.Valid(m.OrderingKey):
-		return fmt.Errorf("ordering key is not UTF-8")
+		return errors.New("ordering key is not UTF-8")
 	}
 	for i := range m.Attributes {
 		if err := m.Attributes[i].check(); err != nil {
@@ -86,17 +87,17 @@ func (m *Message) check() error {
 func (a *Attribute) check() error {
 	switch {
 	case len(a.Name) == 0:
-		return fmt.Errorf("empty name")
+		return errors.New("empty name")
 	case len(a.Name) > maxAttributeName:
 		return fmt.Errorf("name of %d bytes exceeds %d", len(a.Name), maxAttributeName)
 	case len(a.Value) > maxAttributeValue:
 		return fmt.Errorf("value of %d bytes exceeds %d", len(a.Value), maxAttributeValue)
 	case !utf8.Valid(a.Name):
-		return fmt.Errorf("name is not UTF-8")
+		return errors.New("name is not UTF-8")
 	case !utf8.Valid(a.Value):
-		return fmt.Errorf("value is not UTF-8")
+		return errors.New("value is not UTF-8")
 	case bytes.HasPrefix(a.Name, []byte("goog")) && !bytes.HasPrefix(a.Name, []byte("googclient_")):
-		return fmt.Errorf("name begins with the reserved prefix goog")
+		return errors.New("name begins with the reserved prefix goog")
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -203,7 +204,7 @@ func (s *Server) Missing() int { return int(s.missing.Load()) }
 func (s *Server) Violations() []Violation {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return append([]Violation(nil), s.violations...)
+	return slices.Clone(s.violations)
 }
 
 func (s *Server) violation(topic string, why error) error {

@@ -1,6 +1,8 @@
 package history
 
 import (
+	"slices"
+
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -100,7 +102,7 @@ func (h *History) Truncated(p Partition, first int64) {
 	if first >= int64(len(l.slots)) {
 		return
 	}
-	l.ended = append(l.ended, ended{first, append([]slot(nil), l.slots[first:]...)})
+	l.ended = append(l.ended, ended{first, slices.Clone(l.slots[first:])})
 	l.slots = l.slots[:first:first]
 	l.scanned = min(l.scanned, first)
 	l.committed = min(l.committed, first)

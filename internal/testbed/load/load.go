@@ -82,7 +82,7 @@ func (g *Generator) Record(i int) *kgo.Record {
 
 // draw returns the source of chance for record i, and its kind.
 func (g *Generator) draw(i int) (*rand.Rand, Kind) {
-	r := rand.New(rand.NewPCG(g.o.Seed, uint64(i))) //nolint:gosec // reproducible on purpose
+	r := rand.New(rand.NewPCG(g.o.Seed, uint64(i))) // reproducible on purpose
 	n := r.IntN(1000)
 	if big := g.o.Large + g.o.Unfit; spread(i, big, g.o.Records) {
 		if spread(i*big/g.o.Records, g.o.Unfit, big) {

@@ -195,7 +195,7 @@ func feed(t *testing.T, w *sim.World, h *history.History, seed uint64) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	g := load.New(load.Options{Seed: seed, Topics: []string{"orders"}, Partitions: 3, Records: 400})
+	g := load.New(load.Options{Seed: seed, Topics: []string{"orders"}, Partitions: 3, Records: 200})
 	records := make([]*kgo.Record, g.Len())
 	for i := range records {
 		records[i] = g.Record(i)
@@ -211,7 +211,7 @@ func feed(t *testing.T, w *sim.World, h *history.History, seed uint64) {
 // TestJudge: a sound bridge passes under faults and a kill, and each wrong one
 // is named by the right invariant.
 func TestJudge(t *testing.T) {
-	for seed := range uint64(5) {
+	for seed := range uint64(3) {
 		if err := play(t, seed, nil); err != nil {
 			t.Fatal(err)
 		}
