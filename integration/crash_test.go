@@ -76,10 +76,14 @@ func killThrice(t *testing.T, s *scene) {
 	for kill := range 3 {
 		b := s.start("victim")
 		s.awaitArrivals(100, time.Minute)
+		began := time.Now()
 		s.pause(3 * time.Second)
-		before := s.truth.now()
 		b.Kill()
-		t.Logf("kill %d after %d of %d records", kill+1, before.received, before.produced)
+		after := since(began)
+		s.awaitCommitted(s.group)
+		now := s.truth.now()
+		t.Logf("kill %d %v after the first arrivals: %d of %d records there, %d of them not committed",
+			kill+1, after, now.received, now.produced, now.received-s.committed(s.group))
 	}
 	b := s.start("survivor")
 	stop()

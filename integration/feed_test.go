@@ -37,7 +37,7 @@ func newFeed(t testing.TB, k *kafka, name string, topics int, seed uint64) *feed
 	client, err := kgo.NewClient(kgo.SeedBrokers(k.brokers...),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerLinger(5*time.Millisecond),
 		kgo.ProducerBatchMaxBytes(load.MaxRecord), kgo.BrokerMaxWriteBytes(2*load.MaxRecord),
-		kgo.MaxBufferedBytes(64<<20))
+		kgo.MaxBufferedBytes(64<<20), kgo.UnknownTopicRetries(-1)) // a new topic takes its time
 	if err != nil {
 		t.Fatal(err)
 	}

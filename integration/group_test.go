@@ -4,6 +4,7 @@ package integration
 
 import (
 	"context"
+	"sync"
 	"time"
 )
 
@@ -40,10 +41,28 @@ func (f *feed) checkCommits(group string) error {
 	return err
 }
 
-// watchCommits checks the commits each 200 ms until stop is called, which
-// returns the number of looks at a broker that answered.
+// awaitCommitted waits, while no bridge runs, until every record that the group
+// has committed is seen at the destination: what a crash left there must cover
+// the commits.
+func (f *feed) awaitCommitted(group string) {
+	f.t.Helper()
+	commits, err := f.commits(group)
+	if err != nil {
+		f.t.Fatalf("reading committed offsets: %v", err)
+	}
+	eventually(f.t, 30*time.Second, "every committed record to be at the destination", func() bool {
+		n := 0
+		for p, next := range commits {
+			n += f.truth.unacknowledged(p, next)
+		}
+		return n == 0
+	})
+}
+
+// watchCommits checks the commits each 200 ms until stop is called or the test
+// ends. stop returns the number of looks at a broker that answered.
 func (f *feed) watchCommits(group string) (stop func() int) {
-	end, looks := make(chan struct{}), make(chan int)
+	end, looks := make(chan struct{}), make(chan int, 1)
 	go func() {
 		tick := time.NewTicker(200 * time.Millisecond)
 		defer tick.Stop()
@@ -59,22 +78,33 @@ func (f *feed) watchCommits(group string) (stop func() int) {
 			}
 		}
 	}()
-	return func() int {
+	stop = sync.OnceValue(func() int {
 		close(end)
 		return <-looks
+	})
+	f.t.Cleanup(func() { stop() })
+	return stop
+}
+
+// committed counts the records below the committed offsets; the topics of a
+// feed hold nothing but its records, so every offset is one.
+func (f *feed) committed(group string) (n int) {
+	f.t.Helper()
+	commits, err := f.commits(group)
+	if err != nil {
+		f.t.Fatalf("reading committed offsets: %v", err)
 	}
+	for _, next := range commits {
+		n += int(next)
+	}
+	return n
 }
 
 // awaitCommits waits until the group has committed everything produced.
 func (f *feed) awaitCommits(group string) {
 	f.t.Helper()
 	eventually(f.t, 30*time.Second, "everything to be committed", func() bool {
-		commits, err := f.commits(group)
-		total := 0
-		for _, next := range commits {
-			total += int(next)
-		}
-		return err == nil && total >= f.truth.now().produced
+		return f.committed(group) >= f.truth.now().produced
 	})
 }
 

@@ -38,7 +38,7 @@ func TestHeldRoutes(t *testing.T) {
 		return routes[missing].State == "held" && routes[refused].State == "held"
 	})
 	named := since(began)
-	for topic, want := range map[string]string{missing: "not", refused: "ermission"} {
+	for topic, want := range map[string]string{missing: "NotFound", refused: "PermissionDenied"} {
 		if reason := b.routes()[topic].Reason; !strings.Contains(reason, want) {
 			t.Errorf("%s is held because %q, want something with %q", topic, reason, want)
 		}

@@ -40,12 +40,16 @@ func TestMemory(t *testing.T) {
 	began, ended := time.Now(), make(chan struct{})
 	var trickle sync.WaitGroup
 	trickle.Go(func() { s.trickle(rest, ended) })
+	stop := sync.OnceFunc(func() {
+		close(ended)
+		trickle.Wait()
+	})
+	defer stop()
 	eventually(t, patience(t)+time.Duration(backlog)*100*time.Microsecond, "the backlog to arrive", func() bool {
 		return s.truth.now().received >= backlog
 	})
 	took := time.Since(began)
-	close(ended)
-	trickle.Wait()
+	stop()
 	s.awaitAll(time.Minute)
 	exit := b.terminate()
 	cpu, peak := b.Usage()

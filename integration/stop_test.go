@@ -48,6 +48,7 @@ func TestStop(t *testing.T) {
 			b := s.start("one")
 			b.awaitReady()
 			s.awaitArrivals(500, time.Minute)
+			t.Cleanup(func() { tt.heal(t, s) }) // the broker is shared
 			tt.spoil(t, s)
 			s.pause(2 * time.Second)
 			took := b.terminate()

@@ -42,7 +42,7 @@ type fate struct {
 	firstID  uint64 // message id of that copy, 0 when the server gives none
 	produced bool
 	received bool
-	acked    bool // its first or a later copy was acknowledged to the bridge
+	acked    bool // a copy was acknowledged to the bridge, or is at least stored where only that can be seen
 	parked   bool
 }
 
@@ -147,6 +147,7 @@ func (w *truth) fromEmulator(m *pubsubpb.PubsubMessage) {
 		id = maphash.String(w.seed, m.GetMessageId())
 	}
 	w.arrived(m.GetAttributes(), m.GetData(), id)
+	w.acknowledged(m.GetAttributes()[message.AttrIdempotencyKey])
 }
 
 // Stored implements fakepubsub.Store.
@@ -162,13 +163,19 @@ func (w *truth) Stored(_ string, ms []fakepubsub.Message) {
 
 // Acknowledged implements fakepubsub.Store.
 func (w *truth) Acknowledged(_ string, ms []fakepubsub.Message) {
+	for i := range ms {
+		w.acknowledged(string(ms[i].Key()))
+	}
+}
+
+func (w *truth) acknowledged(id string) {
+	key, err := message.ParseID(id)
+	if err != nil {
+		return // arrived has said so
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for i := range ms {
-		if key, err := message.ParseID(string(ms[i].Key())); err == nil {
-			w.atLocked(partition{key.Topic, key.Partition}, key.Offset).acked = true
-		}
-	}
+	w.atLocked(partition{key.Topic, key.Partition}, key.Offset).acked = true
 }
 
 // unacknowledged counts the records below next, which the group has committed,
