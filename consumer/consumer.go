@@ -20,6 +20,7 @@ type Consumer struct {
 	lanes  map[string]*lane
 	gate   *gate
 	client atomic.Pointer[kgo.Client] // nil until Run
+	made   chan struct{}              // closed by Run when client is there
 
 	joined    atomic.Bool
 	answered  atomic.Bool // a broker has answered
@@ -46,7 +47,7 @@ func New(o Options, p Publisher) (*Consumer, error) {
 	if o.Events == nil {
 		o.Events = func(fault.Event) {}
 	}
-	c := &Consumer{opts: o, lanes: make(map[string]*lane, len(o.Routes))}
+	c := &Consumer{opts: o, lanes: make(map[string]*lane, len(o.Routes)), made: make(chan struct{})}
 	c.gate = newGate(o.Sizes.Window, lazyPauser{c}, o.Routes)
 	pool := new(slabPool)
 	for _, r := range o.Routes {
@@ -80,6 +81,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 		return fmt.Errorf("configuring the kafka client: %w", err)
 	}
 	c.client.Store(client)
+	close(c.made)
 
 	// Work goes on while ctx has ended: the drain needs it.
 	work, abandon := context.WithCancel(context.WithoutCancel(ctx))

@@ -51,6 +51,13 @@ func (c *Consumer) topicIDs(ctx context.Context, of map[string]map[int32]kgo.Off
 	if len(topics) == 0 {
 		return ids
 	}
+	// The client joins the group on a goroutine that its constructor starts, so
+	// the group may place us before the constructor has returned.
+	select {
+	case <-c.made:
+	case <-ctx.Done():
+		return ids
+	}
 	admin := kadm.NewClient(c.client.Load())
 	for ctx.Err() == nil {
 		details, err := admin.ListTopics(ctx, topics...)

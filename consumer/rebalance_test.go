@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 // revoked is a revoke callback under way.
@@ -453,6 +455,26 @@ func TestStopRetiresEveryPartition(t *testing.T) {
 		}
 		for p := range int32(3) {
 			r.wantMark(p, 1500)
+		}
+	})
+}
+
+// The group may place us before the client's constructor has returned to Run.
+func TestPlacedBeforeTheClientIsThere(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c, err := New(Options{
+			Brokers: []string{"localhost:9092"}, Group: "g", Cluster: "test", SessionTimeout: time.Second, Sizes: testSizes(),
+			Routes: []Route{{Topic: "orders", Destination: "projects/p/topics/orders"}},
+		}, &scriptedPublisher{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		began := time.Now()
+		_, err = c.onPlaced(ctx, map[string]map[int32]kgo.Offset{"orders": {0: kgo.NewOffset().At(7)}})
+		if took := time.Since(began); err != nil || took != 3*time.Second {
+			t.Errorf("placed after %v with error %v, want to wait for the client until the session ends", took, err)
 		}
 	})
 }
