@@ -8,7 +8,9 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
+	"cloud.google.com/go/iam/apiv1/iampb"
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -26,6 +28,9 @@ type Options struct {
 	Stores []Store
 	// TLS, when set, is what the server speaks; nil is plaintext.
 	TLS *tls.Config
+	// Clock, when set, dates answers as Google's front ends do; an emulator's
+	// have no date.
+	Clock func() time.Time
 	// Server are further options of the gRPC server.
 	Server []grpc.ServerOption
 }
@@ -124,6 +129,7 @@ func (s *Server) startLocked() {
 	}, s.opts.Server...)
 	g := &generation{newFeed(s.listener.Addr()), grpc.NewServer(opts...)}
 	g.grpc.RegisterService(serviceDesc(), s)
+	iampb.RegisterIAMPolicyServer(g.grpc, policies{Server: s})
 	s.current = g
 	s.running.Go(func() { _ = g.grpc.Serve(g.feed) })
 }

@@ -29,12 +29,15 @@ type topic struct {
 	name     string
 	script   atomic.Pointer[Script]
 	inFlight atomic.Int64
+	// forbidden is that nobody may publish, as TestIamPermissions tells.
+	forbidden atomic.Bool
 
 	storing sync.Mutex // held while stores are told, for order per topic
 
-	mu       sync.Mutex // guards attempts and stats
-	attempts map[uint64]int
-	stats    Stats
+	mu            sync.Mutex // guards what follows
+	attempts      map[uint64]int
+	stats         Stats
+	subscriptions []string
 }
 
 func newTopic(name string) *topic {
