@@ -32,13 +32,22 @@ type Config struct {
 	Sizes Sizes
 }
 
-// Load reads the environment and checks it: Read, then New.
+// Load reads the environment and checks it: Read, then New. What it settled as
+// the region of the cluster it puts into AWS_REGION: that is where the signer
+// of auth iam looks when a broker's name does not tell.
 func Load() (*Config, error) {
 	s, err := Read()
 	if err != nil {
 		return nil, err
 	}
-	return New(s)
+	c, err := New(s)
+	if err != nil || c.Region == "" {
+		return c, err
+	}
+	if err := os.Setenv("AWS_REGION", c.Region); err != nil {
+		return nil, fmt.Errorf("setting AWS_REGION: %w", err)
+	}
+	return c, nil
 }
 
 // Read takes the settings from the environment and applies defaults. It

@@ -127,7 +127,7 @@ func TestNothingSet(t *testing.T) {
 	clearEnv(t)
 	_, err := Load()
 	wantErr(t, err, "BRIDGE_BROKERS is required", "BRIDGE_TOPICS or BRIDGE_ROUTES_FILE is required",
-		"BRIDGE_AUTH iam is not available in this version; use tls or plaintext")
+		"BRIDGE_REGION is required")
 }
 
 func TestNewRefuses(t *testing.T) {
@@ -156,21 +156,7 @@ func TestNewRefuses(t *testing.T) {
 		{"memory above container", func(s *Settings) { s.Memory = 2 << 30 }, []string{"BRIDGE_MEMORY 2GiB is more than the container's limit of 1GiB"}},
 		{"profile", func(s *Settings) { s.Profile = "latnecy" }, []string{"BRIDGE_PROFILE", "did you mean latency?"}},
 		{"auth unknown", func(s *Settings) { s.Auth = "tlss" }, []string{"BRIDGE_AUTH", "did you mean tls?"}},
-		{"auth iam", func(s *Settings) { s.Auth = "iam" }, []string{"BRIDGE_AUTH iam is not available in this version; use tls or plaintext"}},
-		{"auth iam-oauth", func(s *Settings) { s.Auth = "iam-oauth" }, []string{"iam-oauth is not available"}},
-		{"auth scram", func(s *Settings) { s.Auth = "scram" }, []string{"scram is not available"}},
-		{"auth mtls", func(s *Settings) { s.Auth = "mtls" }, []string{"mtls is not available"}},
-		{"role", func(s *Settings) { s.RoleARN = "arn" }, []string{"BRIDGE_ROLE_ARN is not available"}},
-		{"region", func(s *Settings) { s.Region = "eu-west-1" }, []string{"BRIDGE_REGION is not available"}},
-		{"scram user", func(s *Settings) { s.ScramUser = "u" }, []string{"BRIDGE_SCRAM_USER is not available"}},
-		{"scram password", func(s *Settings) { s.ScramPassword = NewSecret("p") }, []string{"BRIDGE_SCRAM_PASSWORD is not available"}},
-		{"scram password file", func(s *Settings) { s.ScramPasswordFile = "p" }, []string{"BRIDGE_SCRAM_PASSWORD_FILE is not available"}},
-		{"scram mechanism", func(s *Settings) { s.ScramMechanism = "sha-256" }, []string{"BRIDGE_SCRAM_MECHANISM sha-256 is not available"}},
-		{"cert file", func(s *Settings) { s.TLSCertFile = "p" }, []string{"BRIDGE_TLS_CERT_FILE is not available"}},
-		{"key file", func(s *Settings) { s.TLSKeyFile = "p" }, []string{"BRIDGE_TLS_KEY_FILE is not available"}},
-		{"dial allow", func(s *Settings) { s.DialAllow = []string{".x"} }, []string{"BRIDGE_DIAL_ALLOW is not available"}},
 		{"plaintext elsewhere", func(s *Settings) { s.Brokers = append(s.Brokers, "10.0.0.1:9092") }, []string{"BRIDGE_ALLOW_PLAINTEXT=true"}},
-		{"ca with plaintext", func(s *Settings) { s.TLSCAFile = "ca.pem" }, []string{"BRIDGE_TLS_CA_FILE has no effect"}},
 		{"endpoint", func(s *Settings) { s.PubSubEndpoint = "https://x" }, []string{"BRIDGE_PUBSUB_ENDPOINT"}},
 		{"emulator", func(s *Settings) { s.EmulatorHost = "http://x:1" }, []string{"PUBSUB_EMULATOR_HOST"}},
 		{"emulator and endpoint", func(s *Settings) { s.EmulatorHost, s.PubSubEndpoint = "x:1", "y:1" }, []string{"both set"}},
@@ -238,7 +224,6 @@ func TestNewAccepts(t *testing.T) {
 		}},
 		{"loopback names", func(s *Settings) { s.Brokers = []string{"localhost:1", "[::1]:2", "127.8.9.1:3"} }, func(c *Config) bool { return true }},
 		{"plaintext allowed", func(s *Settings) { s.Brokers, s.AllowPlaintext = []string{"kafka:9092"}, true }, func(c *Config) bool { return true }},
-		{"tls", func(s *Settings) { s.Auth, s.TLSCAFile, s.Brokers = "tls", "ca.pem", []string{"b-1.example.com:9094"} }, func(c *Config) bool { return c.Auth == "tls" }},
 		{"endpoint gets a port", func(s *Settings) { s.PubSubEndpoint = "us-central1-pubsub.googleapis.com" }, func(c *Config) bool {
 			return c.PubSubEndpoint == "us-central1-pubsub.googleapis.com:443"
 		}},

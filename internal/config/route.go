@@ -2,8 +2,14 @@ package config
 
 // Values of settings and route fields that other packages compare with.
 const (
+	AuthIAM           = "iam"
+	AuthIAMOAuth      = "iam-oauth"
+	AuthScram         = "scram"
+	AuthMTLS          = "mtls"
 	AuthTLS           = "tls"
 	AuthPlaintext     = "plaintext"
+	ScramSHA256       = "sha-256"
+	ScramSHA512       = "sha-512"
 	OrderingNone      = "none"
 	OrderingPartition = "partition"
 	OnPoisonPark      = "park"

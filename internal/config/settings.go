@@ -31,8 +31,10 @@ type Settings struct {
 	Auth string `envconfig:"BRIDGE_AUTH" default:"iam" oneof:"iam,iam-oauth,scram,mtls,tls,plaintext" desc:"authentication to the brokers"`
 	// RoleARN is the AWS role that auth iam and iam-oauth assume.
 	RoleARN string `envconfig:"BRIDGE_ROLE_ARN" unset:"none" desc:"AWS role to assume with the service account's ID token"`
+	// RoleAudience is what the trust policy of the role pins as oaud.
+	RoleAudience string `envconfig:"BRIDGE_ROLE_AUDIENCE" default:"sts.amazonaws.com" desc:"audience of the ID token, which the role's trust policy pins as oaud"`
 	// Region is the AWS region of the cluster.
-	Region string `envconfig:"BRIDGE_REGION" unset:"from the broker's name" desc:"AWS region of the cluster"`
+	Region string `envconfig:"BRIDGE_REGION" unset:"from the broker's name, else AWS_REGION" desc:"AWS region of the cluster"`
 	// ScramUser, ScramPassword, ScramPasswordFile and ScramMechanism belong to auth scram.
 	ScramUser         string `envconfig:"BRIDGE_SCRAM_USER" unset:"none" desc:"SCRAM user"`
 	ScramPassword     Secret `envconfig:"BRIDGE_SCRAM_PASSWORD" unset:"none" desc:"SCRAM password; never printed"`
@@ -69,6 +71,8 @@ type Settings struct {
 	Port uint16 `envconfig:"PORT" default:"8080" desc:"port of health, metrics and status; Cloud Run sets it"`
 	// EmulatorHost is a Pub/Sub spoken to in plaintext without credentials.
 	EmulatorHost string `envconfig:"PUBSUB_EMULATOR_HOST" unset:"none" desc:"host:port of a Pub/Sub emulator"`
+	// AWSRegion is what AWS's own tools read.
+	AWSRegion string `envconfig:"AWS_REGION" unset:"none" desc:"region when BRIDGE_REGION is not set and the brokers' names have none"`
 	// CloudProject is what Google's own tools set.
 	CloudProject string `envconfig:"GOOGLE_CLOUD_PROJECT" unset:"none" desc:"project when BRIDGE_PROJECT is not set"`
 }

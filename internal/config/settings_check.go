@@ -19,6 +19,7 @@ func (c *Config) checkSettings(p *problems) {
 		*p = append(*p, f.check("")...)
 	}
 	c.checkBrokers(p)
+	c.checkAuth(p)
 	if !clusterAlias.MatchString(c.Cluster) {
 		p.add("BRIDGE_CLUSTER %q is not 1 to 63 of a-z, 0-9 and -", c.Cluster)
 	}
@@ -56,17 +57,8 @@ func (c *Config) checkBrokers(p *problems) {
 		}
 		loopback = loopback && isLoopback(b)
 	}
-	if c.Auth != AuthPlaintext {
-		return
-	}
-	if !loopback && !c.AllowPlaintext {
+	if c.Auth == AuthPlaintext && !loopback && !c.AllowPlaintext {
 		p.add("BRIDGE_AUTH plaintext sends every record unencrypted to brokers that are not loopback; use tls or set BRIDGE_ALLOW_PLAINTEXT=true")
-	}
-	if c.TLSCAFile != "" {
-		p.add("BRIDGE_TLS_CA_FILE has no effect with BRIDGE_AUTH plaintext")
-	}
-	if c.TLSServerName != "" {
-		p.add("BRIDGE_TLS_SERVER_NAME has no effect with BRIDGE_AUTH plaintext")
 	}
 }
 
