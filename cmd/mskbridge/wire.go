@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"net"
@@ -10,7 +9,6 @@ import (
 	"time"
 
 	"github.com/mskbridge/mskbridge/consumer"
-	"github.com/mskbridge/mskbridge/internal/access"
 	"github.com/mskbridge/mskbridge/internal/admin"
 	"github.com/mskbridge/mskbridge/internal/config"
 	"github.com/mskbridge/mskbridge/internal/fault"
@@ -55,7 +53,7 @@ func (b *bridge) join(ctx context.Context) error {
 		b.journal.Add(e)
 		tell(e)
 	}
-	in, err := consumerOptions(b.cfg)
+	in, err := consumerOptions(ctx, b.cfg, b.log)
 	if err != nil {
 		return err
 	}
@@ -72,15 +70,15 @@ func (b *bridge) join(ctx context.Context) error {
 }
 
 // consumerOptions is the Kafka side as the configuration says, but for who
-// listens to it.
-func consumerOptions(cfg *config.Config) (consumer.Options, error) {
-	dial, err := dialer(cfg)
+// listens to it. log is told of credentials that could not be refreshed.
+func consumerOptions(ctx context.Context, cfg *config.Config, log *slog.Logger) (consumer.Options, error) {
+	dial, auth, err := brokerAccess(ctx, cfg, log)
 	if err != nil {
 		return consumer.Options{}, err
 	}
 	in := consumer.Options{
 		Brokers: cfg.Brokers, Group: cfg.Group, Cluster: cfg.Cluster,
-		SessionTimeout: cfg.SessionTimeout, Dial: dial,
+		SessionTimeout: cfg.SessionTimeout, Dial: dial, Auth: auth,
 		Sizes: consumer.Sizes{
 			Window: cfg.Sizes.Window, FetchMaxBytes: cfg.Sizes.FetchMaxBytes, FetchMaxPartition: cfg.Sizes.FetchMaxPartition,
 			SlabBytes: cfg.Sizes.SlabBytes, InFlight: cfg.Sizes.InFlight,
@@ -107,18 +105,6 @@ func sinkOptions(cfg *config.Config) sink.Options {
 		})
 	}
 	return out
-}
-
-// dialer opens connections to brokers as the configuration says.
-func dialer(cfg *config.Config) (func(context.Context, string, string) (net.Conn, error), error) {
-	var material *tls.Config
-	if cfg.Auth != config.AuthPlaintext {
-		var err error
-		if material, err = access.TLS(cfg.TLSCAFile, cfg.TLSServerName); err != nil {
-			return nil, fault.Exit(fault.CodeUsage, err)
-		}
-	}
-	return access.Dialer(material), nil
 }
 
 // run works until ctx ends, then stops within the limits of consumer.Run.

@@ -124,7 +124,7 @@ func TestDial(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			conn, err := Dialer(material)(t.Context(), "tcp", c.address)
+			conn, err := Dialer(material, policyFor(t, c.address))(t.Context(), "tcp", c.address)
 			if conn != nil {
 				defer conn.Close()
 			}
@@ -156,7 +156,7 @@ func TestHandshakeEndsWithContext(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-accepted; cancel() }()
-	if _, err := Dialer(material)(ctx, "tcp", l.Addr().String()); err == nil {
+	if _, err := Dialer(material, policyFor(t, l.Addr().String()))(ctx, "tcp", l.Addr().String()); err == nil {
 		t.Error("handshake with a silent server ended well")
 	}
 }
@@ -174,4 +174,14 @@ func TestTLSRefusesCAFile(t *testing.T) {
 			}
 		})
 	}
+}
+
+// policyFor is that of a configuration with one bootstrap broker.
+func policyFor(t *testing.T, broker string, allow ...string) *Policy {
+	t.Helper()
+	p, err := NewPolicy([]string{broker}, allow)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }
