@@ -54,8 +54,9 @@ vuln: ## known vulnerabilities in what is linked; says so when the database does
 	@GO="$(GO)" VERSION="$(GOVULN_VERSION)" .ci/vuln
 
 .PHONY: bench
-bench: ## benchmarks of the parts and the whole path
-	$(GO) test -run '^$$' -bench . -benchmem $(PACKAGES)
+bench: ## what the parts cost, then the whole path beside the textbook loop (3 minutes; go run ./bench -h says how to run longer)
+	$(GO) test -run '^$$' -bench . -benchmem -benchtime 200ms $$(grep -rlE '^func Benchmark' --include='*_test.go' . | xargs -r -n1 dirname | sort -u)
+	$(GO) run ./bench
 
 .PHONY: integration
 integration: ## tests against a real Kafka and the Pub/Sub emulator; MSKBRIDGE_REQUIRE_PARTS=1 fails without them
