@@ -113,14 +113,6 @@ func (b *bridge) routes() map[string]routeStatus {
 	return byTopic
 }
 
-// acknowledged is the number of records this instance has brought over.
-func (b *bridge) acknowledged() (n int64) {
-	for _, r := range b.routes() {
-		n += r.Acknowledged
-	}
-	return n
-}
-
 // terminate sends SIGTERM and returns how long the end took, at most 15 s.
 func (b *bridge) terminate() time.Duration {
 	b.t.Helper()

@@ -70,6 +70,31 @@ func TestCommitsNeverPassAcknowledgements(t *testing.T) {
 	}
 }
 
+// TestCommitLag brings a steady load over and measures how far the commits are
+// behind, which is what a crash would repeat: they are sent each second.
+func TestCommitLag(t *testing.T) {
+	s := newScene(t, broker(t, realkafka.Version4), topics(t))
+	s.toFake()
+	stop := s.run(records(t), perSecond(t))
+	b := s.start("one")
+	b.awaitReady()
+	s.awaitArrivals(3*perSecond(t), time.Minute) // the first of it was a backlog
+	worst, tick := 0, time.NewTicker(100*time.Millisecond)
+	defer tick.Stop()
+	for range 80 {
+		<-tick.C
+		received := s.truth.now().received // first, so that the lag is not flattered
+		worst = max(worst, received-s.committed(s.group))
+	}
+	stop()
+	s.awaitAll(patience(t))
+	behind := time.Duration(float64(worst) / float64(perSecond(t)) * float64(time.Second)).Round(10 * time.Millisecond)
+	if behind > 3*time.Second {
+		t.Errorf("commits were %v behind, want about the second between two of them", behind)
+	}
+	s.summary("commits at most %d records behind, %v of load", worst, behind)
+}
+
 func killThrice(t *testing.T, s *scene) {
 	t.Helper()
 	stop := s.run(records(t), perSecond(t))

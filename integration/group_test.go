@@ -6,6 +6,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
 )
 
 // commits reads the group's committed offsets, each the next record to read,
@@ -14,6 +16,9 @@ func (f *feed) commits(group string) (map[partition]int64, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(f.t.Context()), 10*time.Second)
 	defer cancel()
 	answer, err := f.admin.FetchOffsets(ctx, group)
+	for kerr.IsRetriable(err) && ctx.Err() == nil { // a new cluster has no coordinator yet
+		answer, err = f.admin.FetchOffsets(ctx, group)
+	}
 	if err != nil {
 		return nil, err
 	}

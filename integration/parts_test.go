@@ -31,16 +31,13 @@ var suite struct {
 	emulator *emulator.Emulator
 }
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) int {
+func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "mskbridge-integration-")
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+		panic(err)
 	}
 	suite.dir, suite.clusters = dir, map[string]*realkafka.Cluster{}
-	code := m.Run()
+	m.Run()
 	for _, c := range suite.clusters {
 		_ = c.Close()
 	}
@@ -48,7 +45,6 @@ func run(m *testing.M) int {
 		_ = suite.emulator.Close()
 	}
 	_ = os.RemoveAll(dir)
-	return code
 }
 
 // number reads a size of the tests from the environment.
@@ -82,8 +78,7 @@ func need(t testing.TB, err error) {
 	if err == nil {
 		return
 	}
-	var missing *process.MissingError
-	if errors.As(err, &missing) && os.Getenv("MSKBRIDGE_REQUIRE_PARTS") != "1" {
+	if _, ok := errors.AsType[*process.MissingError](err); ok && os.Getenv("MSKBRIDGE_REQUIRE_PARTS") != "1" {
 		t.Skipf("SKIPPED, NOT PROVED: %v", err)
 	}
 	t.Fatal(err)
@@ -170,6 +165,7 @@ func threeNodes(t testing.TB, version string) *kafka {
 }
 
 func explain(t testing.TB, c *realkafka.Cluster) {
+	t.Helper()
 	if t.Failed() {
 		c.KeepFiles()
 		t.Logf("kafka's files stay in %s\n%s", c.Dir(), c.Logs(5))
@@ -195,6 +191,7 @@ func pubsubEmulator(t testing.TB) *emulator.Emulator {
 
 // unique makes a name of this test that no other run has used.
 func unique(t testing.TB) string {
+	t.Helper()
 	name := strings.NewReplacer("/", "-", ".", "-", "_", "-").Replace(strings.TrimPrefix(t.Name(), "Test"))
 	return fmt.Sprintf("%s-%x", strings.ToLower(name), time.Now().UnixNano()&0xffffff)
 }

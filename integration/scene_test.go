@@ -143,14 +143,24 @@ func (s *scene) where() string {
 	return "emulator"
 }
 
-func records(t testing.TB) int { return number(t, "MSKBRIDGE_RECORDS", 30_000) }
-func topics(t testing.TB) int  { return number(t, "MSKBRIDGE_TOPICS", 8) }
+func records(t testing.TB) int {
+	t.Helper()
+	return number(t, "MSKBRIDGE_RECORDS", 30_000)
+}
+
+func topics(t testing.TB) int {
+	t.Helper()
+	return number(t, "MSKBRIDGE_TOPICS", 8)
+}
+
 func perSecond(t testing.TB) int {
+	t.Helper()
 	return number(t, "MSKBRIDGE_RATE", 4000)
 }
 
 // patience is how long a load may take to arrive: generous, since machines
 // differ, and only a wait that ends the test.
 func patience(t testing.TB) time.Duration {
+	t.Helper()
 	return 2*time.Minute + time.Duration(records(t))*time.Millisecond
 }

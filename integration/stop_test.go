@@ -17,28 +17,21 @@ const stopLimit = 10 * time.Second
 // may be committed that was not acknowledged, and after a healthy stop the next
 // instance repeats nothing.
 func TestStop(t *testing.T) {
+	nothing := func(*scene) {}
 	tests := []struct {
-		name  string
-		spoil func(*testing.T, *scene)
-		heal  func(*testing.T, *scene)
-		clean bool // no duplicate after it
+		name        string
+		spoil, heal func(*scene)
+		clean       bool // no duplicate after it
 	}{
-		{"healthy", func(*testing.T, *scene) {}, func(*testing.T, *scene) {}, true},
-		{"stalled sink",
-			func(_ *testing.T, s *scene) { s.fake.Script("", fakepubsub.Always(fakepubsub.Fault{Hang: true})) },
-			func(_ *testing.T, s *scene) { s.fake.Script("", nil) }, false},
-		{"frozen kafka",
-			func(t *testing.T, s *scene) { must(t, s.k.own.Freeze(0)) },
-			func(t *testing.T, s *scene) { must(t, s.k.own.Thaw(0)) }, false},
-		{"both stuck",
-			func(t *testing.T, s *scene) {
-				s.fake.Script("", fakepubsub.Always(fakepubsub.Fault{Hang: true}))
-				must(t, s.k.own.Freeze(0))
-			},
-			func(t *testing.T, s *scene) {
-				s.fake.Script("", nil)
-				must(t, s.k.own.Thaw(0))
-			}, false},
+		{"healthy", nothing, nothing, true},
+		{"stalled sink", (*scene).stall, (*scene).flow, false},
+		{"frozen kafka", (*scene).freeze, (*scene).thaw, false},
+		{
+			"both stuck",
+			func(s *scene) { s.stall(); s.freeze() },
+			func(s *scene) { s.flow(); s.thaw() },
+			false,
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -48,14 +41,14 @@ func TestStop(t *testing.T) {
 			b := s.start("one")
 			b.awaitReady()
 			s.awaitArrivals(500, time.Minute)
-			t.Cleanup(func() { tt.heal(t, s) }) // the broker is shared
-			tt.spoil(t, s)
+			t.Cleanup(func() { tt.heal(s) }) // the broker is shared
+			tt.spoil(s)
 			s.pause(2 * time.Second)
 			took := b.terminate()
 			if took > stopLimit {
 				t.Errorf("the stop took %v, want at most %v", took, stopLimit)
 			}
-			tt.heal(t, s)
+			tt.heal(s)
 			if err := s.checkCommits(s.group); err != nil {
 				t.Error(err)
 			}
@@ -74,9 +67,22 @@ func TestStop(t *testing.T) {
 	}
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
+// stall lets the sink never answer.
+func (s *scene) stall() { s.fake.Script("", fakepubsub.Always(fakepubsub.Fault{Hang: true})) }
+
+func (s *scene) flow() { s.fake.Script("", nil) }
+
+// freeze stops the only broker where it is.
+func (s *scene) freeze() {
+	s.t.Helper()
+	if err := s.k.own.Freeze(0); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *scene) thaw() {
+	s.t.Helper()
+	if err := s.k.own.Thaw(0); err != nil {
+		s.t.Fatal(err)
 	}
 }

@@ -191,13 +191,6 @@ func (w *truth) unacknowledged(p partition, next int64) (n int) {
 	return n
 }
 
-// is returns what became of one record.
-func (w *truth) is(topic string, number int32, offset int64) fate {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return *w.atLocked(partition{topic, number}, offset)
-}
-
 func (w *truth) now() sums {
 	w.mu.Lock()
 	defer w.mu.Unlock()

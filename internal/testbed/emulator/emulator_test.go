@@ -19,8 +19,7 @@ import (
 func TestPublishAndReceive(t *testing.T) {
 	began := time.Now()
 	e, err := Start(t.Context())
-	var missing *process.MissingError
-	if errors.As(err, &missing) && os.Getenv("MSKBRIDGE_REQUIRE_PARTS") != "1" {
+	if _, ok := errors.AsType[*process.MissingError](err); ok && os.Getenv("MSKBRIDGE_REQUIRE_PARTS") != "1" {
 		t.Skipf("SKIPPED: %v", err)
 	}
 	if err != nil {

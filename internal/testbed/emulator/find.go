@@ -25,8 +25,8 @@ func find(ctx context.Context) (string, error) {
 	}
 	// gcloud is <sdk>/bin/gcloud, mostly behind a symlink; asking it takes
 	// seconds, so it is asked only when the link leads elsewhere.
-	if real, err := filepath.EvalSymlinks(gcloud); err == nil {
-		if script, ok := script(filepath.Dir(filepath.Dir(real))); ok {
+	if target, err := filepath.EvalSymlinks(gcloud); err == nil {
+		if script, ok := script(filepath.Dir(filepath.Dir(target))); ok {
 			return script, nil
 		}
 	}

@@ -41,14 +41,12 @@ func subscription(topic string) string {
 // pulls, because the emulator streams ten times slower than it answers pulls.
 func (e *Emulator) Receive(ctx context.Context, topic string, got func(*pubsubpb.PubsubMessage)) error {
 	pull := &pubsubpb.PullRequest{Subscription: subscription(topic), MaxMessages: 1000}
-	for {
+	for ctx.Err() == nil {
 		answer, err := e.subscriber.Pull(ctx, pull)
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case status.Code(err) == codes.DeadlineExceeded: // nothing came for a while
-			continue
-		case err != nil:
+		if ctx.Err() != nil || status.Code(err) == codes.DeadlineExceeded {
+			continue // nothing came, for a while or for ever
+		}
+		if err != nil {
 			return fmt.Errorf("receiving from %s: %w", topic, err)
 		}
 		acks := &pubsubpb.AcknowledgeRequest{Subscription: pull.Subscription}
@@ -63,4 +61,5 @@ func (e *Emulator) Receive(ctx context.Context, topic string, got func(*pubsubpb
 			return fmt.Errorf("acknowledging to %s: %w", topic, err)
 		}
 	}
+	return nil
 }

@@ -85,8 +85,7 @@ func TestPortsDiffer(t *testing.T) {
 
 func TestFindNamesWhatIsMissing(t *testing.T) {
 	_, err := Find("some part", "no-such-program", "install it")
-	var missing *MissingError
-	if !errors.As(err, &missing) {
+	if _, ok := errors.AsType[*MissingError](err); !ok {
 		t.Fatalf("got %v, want a MissingError", err)
 	}
 	if want := "some part: no-such-program not found: install it"; !strings.Contains(err.Error(), want) {

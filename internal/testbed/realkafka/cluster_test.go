@@ -20,8 +20,7 @@ func start(t *testing.T, o Options) *Cluster {
 	t.Helper()
 	began := time.Now()
 	c, err := Start(t.Context(), o)
-	var missing *process.MissingError
-	if errors.As(err, &missing) && os.Getenv("MSKBRIDGE_REQUIRE_PARTS") != "1" {
+	if _, ok := errors.AsType[*process.MissingError](err); ok && os.Getenv("MSKBRIDGE_REQUIRE_PARTS") != "1" {
 		t.Skipf("SKIPPED: %v", err)
 	}
 	if err != nil {
