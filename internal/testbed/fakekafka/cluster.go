@@ -23,6 +23,11 @@ type Options struct {
 	Network *kfake.VirtualNetwork
 	// TLS, when set, is what the brokers speak; nil is plaintext.
 	TLS *tls.Config
+	// SASL, when set, is whom brokers let in.
+	SASL *SASL
+	// Advertise, when set, replaces the host and port of the brokers in what they
+	// tell clients: where they are dialled next.
+	Advertise func(address string) string
 	// Kfake are further options, for example kfake.BrokerConfigs.
 	Kfake []kfake.Opt
 }
@@ -34,9 +39,10 @@ type Cluster struct {
 	brokers []string
 	tap     *tap
 
-	mu     sync.Mutex // guards byID
+	mu     sync.Mutex // guards what follows
 	byID   map[[16]byte]string
 	byName map[string][16]byte
+	real   map[string]string // advertised address to that of the listener
 }
 
 // Start starts the brokers. The caller closes the cluster.
@@ -44,7 +50,7 @@ func Start(o Options) (*Cluster, error) {
 	if o.Brokers == 0 {
 		o.Brokers = 1
 	}
-	c := &Cluster{opts: o, byID: map[[16]byte]string{}, byName: map[string][16]byte{}}
+	c := &Cluster{opts: o, byID: map[[16]byte]string{}, byName: map[string][16]byte{}, real: map[string]string{}}
 	c.tap = newTap(c.nameOf)
 	opts := []kfake.Opt{kfake.NumBrokers(o.Brokers), kfake.ListenFn(c.listen)}
 	if o.Network != nil {
@@ -76,14 +82,30 @@ func (c *Cluster) listen(network, address string) (net.Listener, error) {
 	if c.opts.TLS != nil {
 		l = tls.NewListener(l, c.opts.TLS)
 	}
+	if c.opts.SASL != nil {
+		l = &saslListener{l, c.opts.SASL}
+	}
+	if c.opts.Advertise != nil {
+		at := l.Addr().String()
+		l = &advertisedListener{l, c.opts.Advertise(at)}
+		c.mu.Lock()
+		c.real[l.Addr().String()] = at
+		c.mu.Unlock()
+	}
 	return &tapListener{l, c.tap}, nil
 }
 
 // Brokers returns the addresses the cluster began with.
 func (c *Cluster) Brokers() []string { return slices.Clone(c.brokers) }
 
-// Dial connects to a broker, over the virtual network if there is one.
+// Dial connects to a broker by its advertised address, over the virtual network
+// if there is one.
 func (c *Cluster) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	c.mu.Lock()
+	if at, ok := c.real[address]; ok {
+		address = at
+	}
+	c.mu.Unlock()
 	if c.opts.Network != nil {
 		return c.opts.Network.DialContext(ctx, network, address)
 	}
