@@ -3,6 +3,7 @@ package consumer
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"slices"
 
@@ -18,7 +19,7 @@ type Cause uint8
 const (
 	Answered      Cause = iota // there was an answer
 	Silent                     // no answer in time
-	Closed                     // connections end at our first words: other protocol, or no credentials
+	Closed                     // connections end at our first words: other protocol, or no or wrong credentials
 	NoCredentials              // there was nothing to authenticate with
 	Refused                    // our credentials are
 	Denied                     // we were let in, but may not
@@ -44,7 +45,7 @@ func causeOf(err error) Cause {
 		return Missing
 	case is(kerr.SaslAuthenticationFailed, kerr.UnsupportedSaslMechanism, kerr.IllegalSaslState):
 		return Refused
-	case errors.As(err, &closed):
+	case errors.As(err, &closed), is(io.EOF):
 		return Closed
 	case is(context.DeadlineExceeded), errors.As(err, &slow) && slow.Timeout():
 		return Silent

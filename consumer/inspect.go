@@ -122,7 +122,6 @@ func (i *inspector) ask(ctx context.Context, b *BrokerInspection) {
 	resp, err := req.RequestWith(ctx, broker)
 	if err == nil {
 		versions := kversion.FromApiVersionsResponse(resp)
-		b.Release = versions.VersionGuess()
 		metadata, _ := versions.LookupMaxKeyVersion(kmsg.Metadata.Int16())
 		fetch, _ := versions.LookupMaxKeyVersion(kmsg.Fetch.Int16())
 		b.TopicIDs, b.FetchIDs = metadata >= 10, fetch >= 13

@@ -52,8 +52,8 @@ func (i *inspector) topics(ctx context.Context) {
 		}
 	}
 	starts, ends, committed, err := offsets(ctx, i.admin, i.Options.Group, names)
-	if i.found.OffsetsErr = err; err != nil {
-		return
+	if causeOf(err) != Missing { // so says a group to be
+		i.found.OffsetsErr = err
 	}
 	alike := map[time.Duration][]string{}
 	for name, t := range topics {

@@ -30,10 +30,8 @@ type BrokerInspection struct {
 	// AskErr is why an advertised broker did not answer once connected.
 	AskErr   error
 	AskCause Cause
-	// Release is the Kafka version that its API looks like, "" when not known.
-	Release string
-	// TopicIDs and FetchIDs are whether it knows topic ids (from 2.8), and sends
-	// them with each fetch (from 3.1).
+	// TopicIDs and FetchIDs are whether it knows topic ids (from Kafka 2.8), and
+	// sends them with each fetch (from 3.1). Without an answer both are false.
 	TopicIDs, FetchIDs bool
 }
 

@@ -95,15 +95,16 @@ func (c *Consumer) lookOnce(ctx context.Context) {
 	c.lag.update(time.Now(), c.opts.Group, topics, starts, ends, committed)
 }
 
+// offsets returns what it knows, also with an error.
 func offsets(ctx context.Context, admin *kadm.Client, group string, topics []string) (starts, ends kadm.ListedOffsets, committed kadm.OffsetResponses, err error) {
 	if ends, err = admin.ListEndOffsets(ctx, topics...); err != nil {
 		return nil, nil, nil, fmt.Errorf("listing end offsets: %w", err)
 	}
 	if starts, err = admin.ListStartOffsets(ctx, topics...); err != nil {
-		return nil, nil, nil, fmt.Errorf("listing start offsets: %w", err)
+		return nil, ends, nil, fmt.Errorf("listing start offsets: %w", err)
 	}
 	if committed, err = admin.FetchOffsets(ctx, group); err != nil {
-		return nil, nil, nil, fmt.Errorf("fetching the committed offsets of group %s: %w", group, err)
+		return starts, ends, nil, fmt.Errorf("fetching the committed offsets of group %s: %w", group, err)
 	}
 	return starts, ends, committed, nil
 }
