@@ -4,12 +4,16 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"sync"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 	"github.com/twmb/franz-go/pkg/sasl"
 	"github.com/twmb/franz-go/pkg/sasl/aws"
 	"github.com/twmb/franz-go/pkg/sasl/oauth"
 	"github.com/twmb/franz-go/pkg/sasl/scram"
+
+	"github.com/mskbridge/mskbridge/internal/fault"
 )
 
 // ScramSHA256 is the other value of Auth.ScramMechanism, for clusters that do
@@ -90,5 +94,34 @@ func (a *Auth) mechanism() sasl.Mechanism {
 		return scram.Sha512(ask)
 	default:
 		return nil
+	}
+}
+
+// renewals tells of sessions that are renewed on their connection. A connection
+// begins with ApiVersions; a handshake without it belongs to one that is there.
+type renewals struct {
+	tell func(fault.Event)
+
+	mu    sync.Mutex    // guards fresh
+	fresh map[int32]int // connections before their first handshake, by broker
+}
+
+// OnBrokerE2E is called for every answer, of many connections at once.
+func (r *renewals) OnBrokerE2E(broker kgo.BrokerMetadata, key int16, answer kgo.BrokerE2E) {
+	begins, renews := kmsg.ApiVersions.Int16(), kmsg.SASLHandshake.Int16()
+	if key != begins && key != renews || answer.Err() != nil {
+		return
+	}
+	r.mu.Lock()
+	first := r.fresh[broker.NodeID] > 0
+	switch {
+	case key == begins:
+		r.fresh[broker.NodeID]++
+	case first:
+		r.fresh[broker.NodeID]--
+	}
+	r.mu.Unlock()
+	if key == renews && !first {
+		r.tell(fault.Event{Kind: fault.Reauthentication, Partition: -1, Reason: fmt.Sprintf("renewing the session with broker %s", broker.Host)})
 	}
 }

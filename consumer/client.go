@@ -63,7 +63,7 @@ func (c *Consumer) options() []kgo.Opt {
 		kgo.MaxDecompressBatchBytes(64<<20),
 		kgo.MetadataMaxAge(time.Minute),
 		kgo.MetadataMinAge(time.Second),
-		kgo.WithHooks(fetchedHook{c.lanes}),
+		kgo.WithHooks(fetchedHook{c.lanes}, &renewals{tell: o.Events, fresh: map[int32]int{}}),
 	)
 }
 

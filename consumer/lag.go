@@ -85,13 +85,13 @@ func (c *Consumer) lookOnce(ctx context.Context) {
 	starts, ends, committed, err := offsets(ctx, admin, c.opts.Group, topics)
 	if err != nil {
 		if ctx.Err() == nil || !c.answered.Load() {
-			c.troubles.note("", err.Error())
+			c.noteGroup("", err)
 		}
 		return
 	}
 	c.answered.Store(true)
-	c.troubles.healed("")
-	c.noteTopics(topics, ends)
+	c.noteHealed("")
+	c.noteTopics(ctx, topics, ends)
 	c.lag.update(time.Now(), c.opts.Group, topics, starts, ends, committed)
 }
 
@@ -109,8 +109,9 @@ func offsets(ctx context.Context, admin *kadm.Client, group string, topics []str
 	return starts, ends, committed, nil
 }
 
-// noteTopics remembers which topics Kafka refuses or does not have.
-func (c *Consumer) noteTopics(topics []string, ends kadm.ListedOffsets) {
+// noteTopics remembers which topics Kafka refuses or does not have, and readmits
+// those that it let us ask for again.
+func (c *Consumer) noteTopics(ctx context.Context, topics []string, ends kadm.ListedOffsets) {
 	for _, t := range topics {
 		listed := ends[t]
 		if len(listed) == 0 {
@@ -125,6 +126,8 @@ func (c *Consumer) noteTopics(topics []string, ends kadm.ListedOffsets) {
 		}
 		if err != nil {
 			c.noteFetch(t, -1, err)
+		} else if c.troubles.takeGivenUp(t) {
+			c.readmit(ctx, t)
 		}
 	}
 }

@@ -18,6 +18,7 @@ type partition struct {
 	// one; -1 when there is neither. Offsets between it and the next record are
 	// holes, except those below the log start, which are loss.
 	expected int64
+	placed   bool // fetching has a place to start
 }
 
 // messageOverhead stands for the attributes and framing that a record gets, in

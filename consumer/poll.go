@@ -70,7 +70,7 @@ func (c *Consumer) deliver(fetches kgo.Fetches) (records int, failed bool) {
 			if bytes == 0 {
 				continue
 			}
-			c.troubles.healed(ft.Topic)
+			c.noteHealed(ft.Topic)
 			c.gate.take(ft.Topic, bytes)
 			id, partitions := ft.TopicID, ft.Partitions
 			l.inbox.put(func() {
@@ -96,7 +96,7 @@ func (c *Consumer) noteFetch(topic string, partition int32, err error) bool {
 		return false
 	}
 	if topic == "" {
-		c.troubles.group(err)
+		c.noteGroup("", err)
 		return true
 	}
 	var loss *kgo.ErrDataLoss

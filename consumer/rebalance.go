@@ -67,7 +67,7 @@ func (c *Consumer) topicIDs(ctx context.Context, of map[string]map[int32]kgo.Off
 			}
 			return ids
 		}
-		c.troubles.group(err)
+		c.noteGroup("", err)
 		pause := time.NewTimer(pollBackoff)
 		select {
 		case <-ctx.Done():

@@ -36,7 +36,7 @@ func (l *lane) assign(partitions []int32) {
 // responses have none.
 func (l *lane) placed(partition int32, committed int64, topicID [16]byte) {
 	if p := l.parts[partition]; p != nil {
-		p.expected, p.topicID, p.prefix = committed, topicID, nil
+		p.expected, p.topicID, p.prefix, p.placed = committed, topicID, nil, true
 	}
 }
 

@@ -25,17 +25,19 @@ type Trouble struct {
 // troubles remembers what is wrong, by topic; "" is the group. Safe for
 // concurrent use.
 type troubles struct {
-	mu    sync.Mutex // guards known
-	known map[string]*lastingTrouble
+	mu      sync.Mutex // guards what follows
+	known   map[string]*lastingTrouble
+	givenUp map[string]bool // topics of which the client fetches some partitions no more
 }
 
 type lastingTrouble struct {
 	Trouble
-	seen time.Time
+	seen    time.Time
+	refused bool // it is one of access
 }
 
 // note remembers a trouble and reports whether it is new.
-func (t *troubles) note(topic, reason string) bool {
+func (t *troubles) note(topic, reason string, refused bool) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
@@ -46,17 +48,35 @@ func (t *troubles) note(topic, reason string) bool {
 	if t.known == nil {
 		t.known = map[string]*lastingTrouble{}
 	}
-	t.known[topic] = &lastingTrouble{Trouble: Trouble{Reason: reason, Since: now}, seen: now}
+	t.known[topic] = &lastingTrouble{Trouble: Trouble{Reason: reason, Since: now}, seen: now, refused: refused}
 	return true
 }
 
-func (t *troubles) group(err error) { t.note("", err.Error()) }
-
-// healed forgets the trouble of a topic.
-func (t *troubles) healed(topic string) {
+// healed forgets the trouble of a topic and reports whether it was one of access.
+func (t *troubles) healed(topic string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	k := t.known[topic]
 	delete(t.known, topic)
+	return k != nil && k.refused
+}
+
+func (t *troubles) giveUp(topic string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.givenUp == nil {
+		t.givenUp = map[string]bool{}
+	}
+	t.givenUp[topic] = true
+}
+
+// takeGivenUp reports whether partitions of a topic were given up, and forgets it.
+func (t *troubles) takeGivenUp(topic string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	given := t.givenUp[topic]
+	delete(t.givenUp, topic)
+	return given
 }
 
 // of returns the trouble of a topic, the zero value for none.
@@ -71,7 +91,7 @@ func (t *troubles) of(topic string) Trouble {
 
 func (c *Consumer) noteMissing(topic string, err error) {
 	reason := fmt.Sprintf("kafka topic %s does not exist: create it or remove the route", topic)
-	if c.troubles.note(topic, reason) {
+	if c.troubles.note(topic, reason, false) {
 		c.opts.Events(fault.Event{Kind: fault.TopicMissing, Topic: topic, Partition: -1, Reason: reason, Err: err})
 	}
 }
@@ -81,8 +101,13 @@ func (c *Consumer) noteBlocked(topic string, partition int32, err error) {
 	if partition < 0 {
 		reason = err.Error()
 	}
-	if c.troubles.note(topic, reason) {
-		c.opts.Events(fault.Event{Kind: fault.PartitionBlocked, Topic: topic, Partition: partition, Reason: reason, Err: err})
+	kind := fault.PartitionBlocked
+	if why := c.denied(topic, err); why != "" {
+		kind, reason = fault.AccessRefused, why
+		c.noteGivenUp(topic, partition)
+	}
+	if c.troubles.note(topic, reason, kind == fault.AccessRefused) {
+		c.opts.Events(fault.Event{Kind: kind, Topic: topic, Partition: partition, Reason: reason, Err: err})
 	}
 }
 
@@ -97,7 +122,7 @@ func (c *Consumer) noteTruncation(topic string, partition int32, loss *kgo.ErrDa
 // later or published again under the same keys.
 func (c *Consumer) noteCommit(err error) {
 	if err != nil {
-		c.troubles.note("", "committing: "+err.Error())
+		c.noteGroup("committing: ", err)
 	}
 }
 

@@ -16,6 +16,8 @@ const (
 	Loss             Kind = "loss"
 	Truncated        Kind = "truncated"
 	PartitionBlocked Kind = "partition_blocked"
+	AccessRefused    Kind = "access_refused"
+	AccessGranted    Kind = "access_granted"
 	RouteHeld        Kind = "route_held"
 	RouteReleased    Kind = "route_released"
 	RecordParked     Kind = "record_parked"

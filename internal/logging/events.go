@@ -37,7 +37,7 @@ func Events(log *slog.Logger) func(fault.Event) {
 // levelOf says how loud a kind is: errors want an operator, warnings a look.
 func levelOf(k fault.Kind) slog.Level {
 	switch k {
-	case fault.ConfigRejected, fault.TopicMissing, fault.Loss, fault.Truncated, fault.PartitionBlocked, fault.RouteHeld:
+	case fault.ConfigRejected, fault.TopicMissing, fault.Loss, fault.Truncated, fault.PartitionBlocked, fault.AccessRefused, fault.RouteHeld:
 		return slog.LevelError
 	case fault.TopicRecreated, fault.RecordParked, fault.ForeignMember, fault.ZeroAssignment:
 		return slog.LevelWarn

@@ -1,0 +1,61 @@
+package consumer
+
+import (
+	"cmp"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"regexp"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/mskbridge/mskbridge/internal/fault"
+)
+
+// requestID stands before what Amazon MSK says and differs each time.
+var requestID = regexp.MustCompile(`\[[0-9a-fA-F-]{36}\]: `)
+
+// denied says in one clause who was refused what and what to do about it; topic
+// is "" when the error is about no one topic. It is "" for an error that is not
+// one of access.
+func (c *Consumer) denied(topic string, err error) string {
+	who := cmp.Or(c.opts.Auth.Principal, "this client")
+	if alert, ok := errors.AsType[tls.AlertError](err); ok {
+		return fmt.Sprintf("brokers refuse the TLS handshake of %s (%v): check the client certificate and that its authority is registered with the cluster", who, alert)
+	}
+	if none, ok := errors.AsType[credentialsError](err); ok {
+		return none.Error()
+	}
+	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
+	switch cause := causeOf(err); {
+	case untrusted:
+		return err.Error()
+	case cause == Refused:
+		return fmt.Sprintf("brokers refuse %s (%s): check kafka-cluster:Connect, region and clock for iam, user and password for scram, and the port",
+			who, requestID.ReplaceAllString(err.Error(), ""))
+	case cause != Denied:
+		return ""
+	case errors.Is(err, kerr.GroupAuthorizationFailed):
+		return fmt.Sprintf("%s may not use group %s: grant kafka-cluster:DescribeGroup and AlterGroup on it, or the ACL Read", who, c.opts.Group)
+	case errors.Is(err, kerr.TopicAuthorizationFailed):
+		return fmt.Sprintf("%s may not read topic %s: grant kafka-cluster:DescribeTopic and ReadData on it, or the ACL Read", who, cmp.Or(topic, "of a route"))
+	default:
+		return who + " may not use the cluster: grant kafka-cluster:Connect on it"
+	}
+}
+
+// noteGroup remembers what is wrong with the connection or the group.
+func (c *Consumer) noteGroup(doing string, err error) {
+	reason := c.denied("", err)
+	refused := reason != ""
+	if c.troubles.note("", cmp.Or(reason, doing+err.Error()), refused) && refused {
+		c.opts.Events(fault.Event{Kind: fault.AccessRefused, Partition: -1, Reason: reason, Err: err})
+	}
+}
+
+// noteHealed forgets the trouble of a topic, "" for the group.
+func (c *Consumer) noteHealed(topic string) {
+	if c.troubles.healed(topic) {
+		c.opts.Events(fault.Event{Kind: fault.AccessGranted, Topic: topic, Partition: -1, Reason: "brokers let us work again"})
+	}
+}
