@@ -15,7 +15,12 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-const partitions = 3 // of every topic
+const (
+	partitions = 3 // of every topic
+	// batchBytes is what Java producers fill by default. Larger batches would
+	// hide how much a fetch may bring of one partition: the first comes whole.
+	batchBytes = 16 << 10
+)
 
 // kafka is a cluster and the client that fills it.
 type kafka struct {
@@ -37,7 +42,7 @@ func openKafka(given []string, value int) (k *kafka, err error) {
 		k.brokers, k.where = k.own.addresses, "embedded Kafka"
 	}
 	k.client, err = kgo.NewClient(kgo.SeedBrokers(k.brokers...), kgo.RecordPartitioner(kgo.ManualPartitioner()),
-		kgo.ProducerLinger(0), kgo.ProducerBatchCompression(kgo.NoCompression()),
+		kgo.ProducerLinger(0), kgo.ProducerBatchCompression(kgo.NoCompression()), kgo.ProducerBatchMaxBytes(batchBytes),
 		kgo.MaxBufferedBytes(32<<20), kgo.UnknownTopicRetries(-1)) // a new topic takes its time
 	if err != nil {
 		return nil, fmt.Errorf("making a kafka client: %w", err)
