@@ -58,7 +58,7 @@ func runCheck(ctx context.Context, out io.Writer, output string) error {
 	}
 	show := func() error {
 		f, ok := out.(*os.File)
-		return p.Table(out, ok && term.IsTerminal(int(f.Fd())) && os.Getenv("NO_COLOR") == "")
+		return p.Table(out, ok && term.IsTerminal(int(f.Fd())))
 	}
 	if output == "json" {
 		show = func() error { return p.JSON(out) }

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"syscall"
@@ -41,7 +40,7 @@ func tlsAdvice(err error) (finding, do string) {
 	var host x509.HostnameError
 	var invalid x509.CertificateInvalidError
 	var record tls.RecordHeaderError
-	var alert tls.AlertError
+	var alert *net.OpError
 	switch {
 	case errors.As(err, &authority):
 		return "the certificate is of an authority that is not trusted", "set BRIDGE_TLS_CA_FILE to the authority of the brokers, or unset it for public ones such as Amazon's"
@@ -53,8 +52,8 @@ func tlsAdvice(err error) (finding, do string) {
 		return oneLine(invalid), "renew the certificate of the broker"
 	case errors.As(err, &record), errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
 		return "the port does not speak TLS", "use a TLS port: on MSK 9094 tls and mtls, 9096 scram, 9098 iam"
-	case errors.As(err, &alert):
-		return fmt.Sprintf("the broker ends the TLS handshake: %s", oneLine(alert)), "set BRIDGE_AUTH=mtls with BRIDGE_TLS_CERT_FILE and BRIDGE_TLS_KEY_FILE of a certificate that the cluster trusts"
+	case errors.As(err, &alert) && alert.Op == "remote error": // how crypto/tls names an alert of the other side
+		return "the broker ends the TLS handshake: " + oneLine(alert), "set BRIDGE_AUTH=mtls with BRIDGE_TLS_CERT_FILE and BRIDGE_TLS_KEY_FILE of a certificate that the cluster trusts"
 	default:
 		return "", ""
 	}

@@ -107,6 +107,9 @@ func (p *preflight) answerAdvice(cause consumer.Cause, err error) (finding, do s
 	case consumer.Denied:
 		return "not authorized: " + oneLine(err), p.refusedAdvice()
 	default:
+		if finding, do := tlsAdvice(err); finding != "" {
+			return finding, do // TLS 1.3 refuses a client's certificate after the handshake
+		}
 		return oneLine(err), "see the brokers' logs, and whether the bridge may reach every broker"
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/tls"
 	"encoding/json"
 	"net"
 	"os"
@@ -68,6 +69,13 @@ func show(rows []check.Row) string {
 		b.WriteString("  " + string(r.Status) + " | " + r.What + " | " + r.Finding + " | " + r.Do + "\n")
 	}
 	return b.String()
+}
+
+// mutual is a cluster that lets in whom its own certificate vouches for.
+func mutual(t *testing.T) fakekafka.Options {
+	c := certificate(t, 90*24*time.Hour)
+	c.ClientAuth = tls.RequireAndVerifyClientCert
+	return fakekafka.Options{TLS: c}
 }
 
 // advertising is a cluster whose second broker says that it is elsewhere.
@@ -161,6 +169,7 @@ func TestCheckFindsWhatIsWrongWithTLS(t *testing.T) {
 			s.t.Setenv("BRIDGE_BROKERS", hangUp(s.t))
 		}, 1, wanted{"bootstrap 127.0.0.1", check.Fail, "does not speak TLS", "9094"}},
 		{"the port is TLS", with(90 * day), nil, 1, wanted{"access", check.Fail, "", "BRIDGE_AUTH"}},
+		{"brokers want certificates", mutual(t), tlsEnv, 1, wanted{"access", check.Fail, "certificate required", "BRIDGE_AUTH=mtls"}},
 		{"the wrong authority", with(90 * day), func(s *scene) { s.t.Setenv("BRIDGE_AUTH", "tls") }, 1,
 			wanted{"bootstrap 127.0.0.1", check.Fail, "authority that is not trusted", "BRIDGE_TLS_CA_FILE"}},
 		{"the wrong server name", with(90 * day), func(s *scene) { tlsEnv(s); s.t.Setenv("BRIDGE_TLS_SERVER_NAME", "b-1.msk.example") }, 1,
