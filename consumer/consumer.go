@@ -99,7 +99,11 @@ func (c *Consumer) Run(ctx context.Context) error {
 	abandon()
 	lanes.Wait()
 	// Closing is not bounded by itself, so it may be left behind.
-	within(context.WithoutCancel(ctx), closeStop, func(context.Context) { client.Close() })
+	within(context.WithoutCancel(ctx), closeStop, func(context.Context) {
+		client.Close()
+		// Close polls once more, and a leave that begins later waits for that.
+		client.AllowRebalance()
+	})
 	return err
 }
 
