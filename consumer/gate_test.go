@@ -182,7 +182,7 @@ func TestGateWaitWakesEachFiveSeconds(t *testing.T) {
 // resume it.
 func TestGatePauseCannotOutliveTheHand(t *testing.T) {
 	for seed := range uint64(200) {
-		rng := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // repeatable on purpose
+		rng := rand.New(rand.NewPCG(seed, 1))
 		client := newPauser()
 		routes := routesNamed(1 + rng.IntN(6))
 		g := newGate(4*mib, client, routes)

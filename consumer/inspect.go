@@ -140,7 +140,7 @@ func (i *inspector) metadata(ctx context.Context) (*kmsg.MetadataResponse, error
 	req := kmsg.NewPtrMetadataRequest()
 	req.IncludeTopicAuthorizedOperations = true
 	for _, r := range i.Routes {
-		req.Topics = append(req.Topics, kmsg.MetadataRequestTopic{Topic: kmsg.StringPtr(r.Topic)})
+		req.Topics = append(req.Topics, kmsg.MetadataRequestTopic{Topic: new(r.Topic)})
 	}
 	return req.RequestWith(ctx, i.client)
 }

@@ -191,7 +191,7 @@ func TestLaneOrderedHasOneInFlightForEachPartition(t *testing.T) {
 					t.Fatalf("partition %d: record %d came, want %d", p, rec.offset, next[p])
 				}
 				next[p]++
-				if want := "orders/" + string(rune('0'+p)); rec.ordering != want {
+				if want := "orders/" + string('0'+p); rec.ordering != want {
 					t.Fatalf("ordering key %q, want %q", rec.ordering, want)
 				}
 			}

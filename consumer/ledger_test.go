@@ -2,6 +2,7 @@ package consumer
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 )
 
@@ -227,7 +228,7 @@ func TestLedgerInEveryOrder(t *testing.T) {
 			if !possible {
 				continue
 			}
-			next := append(path[:len(path):len(path)], a)
+			next := append(slices.Clip(path), a)
 			if err != nil {
 				t.Fatalf("after %v: %v", next, err)
 			}

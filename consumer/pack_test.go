@@ -204,8 +204,12 @@ func TestLaneNeverReusesASlabThatWasGivenUp(t *testing.T) {
 
 func TestSlabPool(t *testing.T) {
 	tests := []struct{ n, capacity int }{
-		{0, 16 << 10}, {1, 16 << 10}, {16 << 10, 16 << 10}, {16<<10 + 1, 32 << 10},
-		{16 << 20, 16 << 20}, {16<<20 + 1, 16<<20 + 1},
+		{0, 16 << 10},
+		{1, 16 << 10},
+		{16 << 10, 16 << 10},
+		{16<<10 + 1, 32 << 10},
+		{16 << 20, 16 << 20},
+		{16<<20 + 1, 16<<20 + 1},
 	}
 	for _, tt := range tests {
 		if b := new(slabPool).get(tt.n); len(b) != 0 || cap(b) != tt.capacity {

@@ -132,7 +132,7 @@ func decode(b *message.Batch) []published {
 		body = body[n:]
 		records[i] = published{
 			key: text("idempotency_key"), topic: text("kafka_topic"),
-			partition: int32(number("kafka_partition", -1)), //nolint:gosec // a partition
+			partition: int32(number("kafka_partition", -1)),
 			offset:    number("kafka_offset", -1), gap: number("kafka_offset_gap", -1),
 			value: wireField(body, 1), ordering: wireField(body, 5),
 		}
@@ -145,7 +145,7 @@ func decode(b *message.Batch) []published {
 func wireField(b []byte, number byte) string {
 	for len(b) > 0 {
 		length, n := binary.Uvarint(b[1:])
-		end := 1 + n + int(length) //nolint:gosec // below the size of a slab
+		end := 1 + n + int(length)
 		if b[0] == number<<3|2 {
 			return string(b[1+n : end])
 		}
@@ -168,7 +168,7 @@ func TestDecodeReadsWhatTheEncoderWrites(t *testing.T) {
 	b := &message.Batch{}
 	for i, value := range []string{"first", "", "third"} {
 		e.Measure(p, &message.Record{Value: []byte(value), Offset: int64(40 + i), LeaderEpoch: 2, TimestampMs: 1, Gap: int64(i)})
-		b.Starts = append(b.Starts, int32(len(b.Slab))) //nolint:gosec // small
+		b.Starts = append(b.Starts, int32(len(b.Slab)))
 		b.Slab = e.AppendTo(b.Slab)
 	}
 	got := decode(b)

@@ -2,6 +2,7 @@ package consumer
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/mskbridge/mskbridge/internal/message"
@@ -30,8 +31,8 @@ func (f *flight) detached() bool {
 
 // cover adds a record of l to what f covers.
 func (f *flight) cover(l *ledger, first int64, to position) {
-	for i := len(f.spans) - 1; i >= 0; i-- {
-		if s := f.spans[i]; s.ledger == l {
+	for _, v := range slices.Backward(f.spans) {
+		if s := v; s.ledger == l {
 			if l.youngest(s) {
 				s.extend(to)
 				return

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/mskbridge/mskbridge/internal/fault"
 )
 
 // rig is one running lane in a bubble, with a scripted publisher at its end and
@@ -45,9 +47,9 @@ func newRig(t *testing.T, ordering Ordering, sizes Sizes, partitions ...int32) *
 		marks: map[int32][]kgo.EpochOffset{},
 	}
 	r.gate = newGate(sizes.Window, r.client, []Route{route})
-	r.lane = newLane(route, &Options{Cluster: "test", Sizes: sizes}, r.pub, r.gate, new(slabPool))
+	r.lane = newLane(route, &Options{Cluster: "test", Sizes: sizes, Events: func(fault.Event) {}}, r.pub, r.gate, new(slabPool))
 	r.lane.mark = r.mark
-	ctx, stop := context.WithCancel(context.Background()) //nolint:forbidigo // t.Context ends before the clean-up looks
+	ctx, stop := context.WithCancel(context.Background())
 	r.stop = stop
 	go func() {
 		defer close(r.ended)
@@ -90,13 +92,6 @@ func (r *rig) marked(partition int32) int64 {
 		return 0
 	}
 	return seen[len(seen)-1].Offset
-}
-
-// restartMarks forgets the marks of a partition that comes back.
-func (r *rig) restartMarks() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	clear(r.marks)
 }
 
 // do runs f on the lane and returns when it did and all that follows has come

@@ -17,8 +17,7 @@ import (
 // other lost answer. Poison means that the request holds a record which the
 // server refuses; only a request of one names it.
 func classify(err error) fault.Class {
-	var ids *idsError
-	if errors.As(err, &ids) {
+	if _, ok := errors.AsType[*idsError](err); ok {
 		return fault.Retryable
 	}
 	switch codeOf(err) {
@@ -66,12 +65,10 @@ const textLimit = 200
 // what it refuses, so its own words are kept only for codes that it answers
 // without looking at the messages.
 func safeText(err error) string {
-	var ids *idsError
-	if errors.As(err, &ids) {
+	if ids, ok := errors.AsType[*idsError](err); ok {
 		return ids.Error()
 	}
-	var refusal *message.Refusal
-	if errors.As(err, &refusal) {
+	if refusal, ok := errors.AsType[*message.Refusal](err); ok {
 		return refusal.Error() // our own words
 	}
 	s, ok := status.FromError(err)

@@ -46,7 +46,7 @@ var errAnswer = errors.New("malformed answer")
 // without allocating. data ends with the call.
 func (c *call) Unmarshal(data mem.BufferSlice, _ any) error {
 	c.read.Reset(data)
-	defer c.read.Close() //nolint:errcheck // never fails
+	defer c.read.Close()
 	c.ids = 0
 	for c.read.Remaining() > 0 {
 		tag, err := binary.ReadUvarint(&c.read)
@@ -70,7 +70,7 @@ func (c *call) Unmarshal(data mem.BufferSlice, _ any) error {
 		if err != nil || skip > uint64(c.read.Remaining()) {
 			return errAnswer
 		}
-		if _, err := c.read.Discard(int(skip)); err != nil { //nolint:gosec // at most Remaining
+		if _, err := c.read.Discard(int(skip)); err != nil {
 			return errAnswer
 		}
 		if number == 1 && kind == protowire.BytesType {

@@ -161,7 +161,7 @@ func TestSlabOutlivesCancelledRPC(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close() //nolint:errcheck // the end of the test
+	defer s.Close()
 
 	publish := func(ctx context.Context) *[]byte {
 		b := newBatch(false, 0, 900, nil)
@@ -215,7 +215,7 @@ func TestSlabComesBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close() //nolint:errcheck // the end of the test
+	defer s.Close()
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	lost := 0

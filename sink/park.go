@@ -103,5 +103,5 @@ func position(field []byte) (partition int32, offset int64) {
 		n, _ := strconv.ParseInt(text, 10, 64) // the encoder wrote it
 		return n
 	}
-	return int32(number(message.AttrPartition)), number(message.AttrOffset) //nolint:gosec // was an int32
+	return int32(number(message.AttrPartition)), number(message.AttrOffset)
 }

@@ -1,6 +1,7 @@
 package sink
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -14,10 +15,8 @@ func TestProbe(t *testing.T) {
 	const orders, dead = destination, deadLetter
 	deny := func(methods ...string) func(string, string) codes.Code {
 		return func(method, _ string) codes.Code {
-			for _, m := range methods {
-				if m == method {
-					return codes.PermissionDenied
-				}
+			if slices.Contains(methods, method) {
+				return codes.PermissionDenied
 			}
 			return codes.OK
 		}
@@ -27,16 +26,26 @@ func TestProbe(t *testing.T) {
 		setUp func(*fakepubsub.Server)
 		want  ProbedTopic
 	}{
-		{"all is well", func(s *fakepubsub.Server) { s.Attach(orders, "projects/p/subscriptions/s") },
-			ProbedTopic{orders, fault.Yes, fault.Yes, fault.Yes, ""}},
-		{"nobody subscribes", func(*fakepubsub.Server) {},
-			ProbedTopic{orders, fault.Yes, fault.Yes, fault.No, ""}},
-		{"missing", func(s *fakepubsub.Server) { s.RemoveTopic(orders) },
-			ProbedTopic{orders, fault.No, fault.Unknown, fault.Unknown, ""}},
-		{"forbidden", func(s *fakepubsub.Server) { s.Forbid(orders) },
-			ProbedTopic{orders, fault.Yes, fault.No, fault.No, ""}},
-		{"the publisher role alone", func(s *fakepubsub.Server) { s.RefuseAdmin(deny("GetTopic", "ListTopicSubscriptions")) },
-			ProbedTopic{orders, fault.Yes, fault.Yes, fault.Unknown, ""}},
+		{
+			"all is well", func(s *fakepubsub.Server) { s.Attach(orders, "projects/p/subscriptions/s") },
+			ProbedTopic{orders, fault.Yes, fault.Yes, fault.Yes, ""},
+		},
+		{
+			"nobody subscribes", func(*fakepubsub.Server) {},
+			ProbedTopic{orders, fault.Yes, fault.Yes, fault.No, ""},
+		},
+		{
+			"missing", func(s *fakepubsub.Server) { s.RemoveTopic(orders) },
+			ProbedTopic{orders, fault.No, fault.Unknown, fault.Unknown, ""},
+		},
+		{
+			"forbidden", func(s *fakepubsub.Server) { s.Forbid(orders) },
+			ProbedTopic{orders, fault.Yes, fault.No, fault.No, ""},
+		},
+		{
+			"the publisher role alone", func(s *fakepubsub.Server) { s.RefuseAdmin(deny("GetTopic", "ListTopicSubscriptions")) },
+			ProbedTopic{orders, fault.Yes, fault.Yes, fault.Unknown, ""},
+		},
 		{"nothing may be asked", func(s *fakepubsub.Server) {
 			s.RefuseAdmin(deny("TestIamPermissions", "GetTopic", "ListTopicSubscriptions"))
 		}, ProbedTopic{orders, fault.Unknown, fault.Unknown, fault.Unknown, ""}},

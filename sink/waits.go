@@ -107,5 +107,5 @@ func retryDelay(failures int, first time.Duration) time.Duration {
 	if n := failures - 1; n < 10 { // 2^10 times backoffMin is above backoffMax
 		window = min(first<<n, backoffMax)
 	}
-	return rand.N(window) //nolint:gosec // jitter is no secret
+	return rand.N(window)
 }

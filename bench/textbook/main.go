@@ -50,7 +50,7 @@ func run() error {
 	if err != nil {
 		return fmt.Errorf("making the pubsub client: %w", err)
 	}
-	defer out.Close() //nolint:errcheck // the end
+	defer out.Close()
 	publishers := make(map[string]*pubsub.Publisher, len(names))
 	for _, name := range names {
 		publishers[name] = out.Publisher(name)

@@ -80,7 +80,7 @@ func authentication(ctx context.Context, cfg *config.Config, log *slog.Logger) (
 // scram gives the password of the configuration, or of a file that is read again
 // at each handshake.
 func scram(cfg *config.Config) consumer.Auth {
-	password := func() (string, error) { return cfg.ScramPassword.Reveal(), nil }
+	password := func() (string, error) { return cfg.ScramPassword.Reveal(), nil } //nolint:unparam // reading a file may fail
 	if cfg.ScramPasswordFile != "" {
 		password = access.PasswordFile(cfg.ScramPasswordFile)
 	}

@@ -3,14 +3,13 @@ package main
 import (
 	"fmt"
 	"io"
+	"log/slog"
+	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/mskbridge/mskbridge/internal/config"
 	"github.com/mskbridge/mskbridge/internal/logging"
-
-	"log/slog"
-	"os"
 )
 
 func newConfig() *cobra.Command {

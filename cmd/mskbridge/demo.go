@@ -146,7 +146,7 @@ func (d *demo) watch(ctx context.Context, c *child, produced <-chan error, kills
 		case <-tick.C:
 		}
 		counts := d.stage.Counts()
-		d.view.draw(counts, time.Since(reaper.began))
+		d.view.draw(counts, time.Since(reaper.began)) //nolint:contextcheck // drawing waits for nothing
 		arrived := counts.Produced - counts.Missing
 		if arrived > best {
 			best, moved = arrived, time.Now()
@@ -183,7 +183,7 @@ func newReaper(d *demo) *reaper {
 		length = time.Duration(d.records) * time.Second / time.Duration(d.rate)
 	}
 	r := &reaper{
-		chance: rand.New(rand.NewPCG(d.seed, 1)), //nolint:gosec // reproducible on purpose
+		chance: rand.New(rand.NewPCG(d.seed, 1)),
 		began:  time.Now(), between: max(length/(demoKills+1), 2*time.Second),
 	}
 	r.plan()

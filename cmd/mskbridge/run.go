@@ -55,7 +55,7 @@ func watchdog(ctx context.Context) (stop func() bool) {
 	return context.AfterFunc(ctx, func() {
 		time.AfterFunc(watchdogAfter, func() {
 			os.Stderr.WriteString("mskbridge: the stop took too long; what was not acknowledged is not committed\n")
-			os.Exit(fault.CodeFailed)
+			os.Exit(fault.CodeFailed) //nolint:forbidigo // the watchdog: nothing may keep the process
 		})
 	})
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // version is set by the linker of a release; else the build information says it.
-var version string //nolint:gochecknoglobals // the linker writes it
+var version string
 
 func newVersion() *cobra.Command {
 	return &cobra.Command{

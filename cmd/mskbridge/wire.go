@@ -48,7 +48,7 @@ func newBridge(ctx context.Context, cfg *config.Config, log *slog.Logger) (*brid
 
 // join builds the sink and the consumer that publishes through it.
 func (b *bridge) join(ctx context.Context) error {
-	tell := logging.Events(b.log)
+	tell := logging.Events(b.log) //nolint:contextcheck // events come without a context
 	events := func(e fault.Event) {
 		b.journal.Add(e)
 		tell(e)
@@ -109,8 +109,9 @@ func sinkOptions(cfg *config.Config) sink.Options {
 
 // run works until ctx ends, then stops within the limits of consumer.Run.
 func (b *bridge) run(ctx context.Context) error {
-	b.log.Info("starting", "version", versionText(), "routes", len(b.cfg.Routes), "group", b.cfg.Group,
-		"brokers", b.cfg.Brokers, "address", b.listener.Addr().String(), "sizes", b.cfg.Sizes.String())
+	b.log.Info("starting", slog.String("version", versionText()), slog.Int("routes", len(b.cfg.Routes)),
+		slog.String("group", b.cfg.Group), slog.Any("brokers", b.cfg.Brokers),
+		slog.String("address", b.listener.Addr().String()), slog.String("sizes", b.cfg.Sizes.String()))
 	// The pages stay up while the consumer drains: that is when one looks.
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopServing()
@@ -137,7 +138,7 @@ func (b *bridge) closeSink() {
 	go func() {
 		defer close(closed)
 		if err := b.sink.Close(); err != nil {
-			b.log.Debug("closing", "error", err)
+			b.log.Debug("closing", slog.Any("error", err))
 		}
 	}()
 	late := time.NewTimer(closeLimit)

@@ -185,7 +185,7 @@ func (p *provider) HandleFailToRefresh(_ context.Context, last aws.Credentials, 
 	if !last.HasKeys() || !now.Before(p.until) {
 		return aws.Credentials{}, err
 	}
-	p.log.Warn("refreshing the AWS credentials: those in hand serve until they end", "end", p.until, "error", err)
+	p.log.Warn("refreshing the AWS credentials: those in hand serve until they end", slog.Time("end", p.until), slog.Any("error", err))
 	last.Expires = now.Add(staleFor)
 	if p.until.Before(last.Expires) {
 		last.Expires = p.until

@@ -79,6 +79,7 @@ func (a *authority) serve(t *testing.T, host string, most uint16) string {
 
 // answer hands each connection of l to do, one after the other, until the test ends.
 func answer(t *testing.T, l net.Listener, do func(net.Conn)) {
+	t.Helper()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -70,10 +70,10 @@ func (p *Policy) host(host string) (listed bool, err error) {
 
 // Ranges without a predicate in net/netip.
 var (
-	thisNetwork = netip.MustParsePrefix("0.0.0.0/8")
-	broadcast   = netip.MustParseAddr("255.255.255.255")
-	awsMetadata = netip.MustParseAddr("fd00:ec2::254")
-	nat64       = netip.MustParsePrefix("64:ff9b::/96")
+	thisNetwork = netip.MustParsePrefix("0.0.0.0/8")     //nolint:gochecknoglobals // a constant in all but name
+	broadcast   = netip.MustParseAddr("255.255.255.255") //nolint:gochecknoglobals // a constant in all but name
+	awsMetadata = netip.MustParseAddr("fd00:ec2::254")   //nolint:gochecknoglobals // a constant in all but name
+	nat64       = netip.MustParsePrefix("64:ff9b::/96")  //nolint:gochecknoglobals // a constant in all but name
 )
 
 // address judges what a name resolved to.

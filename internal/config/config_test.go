@@ -244,6 +244,7 @@ func TestNewAccepts(t *testing.T) {
 
 func TestResolveProject(t *testing.T) {
 	unresolved := func(t *testing.T) *Config {
+		t.Helper()
 		c, err := build(settings(t, func(s *Settings) {
 			s.Project, s.Topics, s.DeadLetterTopic = "", []string{"orders", "pay=projects/p/topics/dead"}, "dead"
 		}), 0)

@@ -49,7 +49,7 @@ func (f field) text() string {
 	if f.preset == "" && f.value.IsZero() {
 		return ""
 	}
-	if list, ok := f.value.Interface().([]string); ok {
+	if list, ok := reflect.TypeAssert[[]string](f.value); ok {
 		return strings.Join(list, ",")
 	}
 	return fmt.Sprint(f.value.Interface())

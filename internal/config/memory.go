@@ -66,8 +66,12 @@ func DeriveSizes(memory Bytes, profile string, brokers int) (Sizes, error) {
 	}
 	var step memoryStep
 	for _, s := range []memoryStep{
-		{48 * mib, 128 * kib, 24}, {60 * mib, 256 * kib, 16}, {88 * mib, 512 * kib, 12},
-		{112 * mib, 1 * mib, 8}, {180 * mib, 2 * mib, 8}, {240 * mib, 4 * mib, 8},
+		{48 * mib, 128 * kib, 24},
+		{60 * mib, 256 * kib, 16},
+		{88 * mib, 512 * kib, 12},
+		{112 * mib, 1 * mib, 8},
+		{180 * mib, 2 * mib, 8},
+		{240 * mib, 4 * mib, 8},
 	} {
 		if memory >= s.from {
 			step = s

@@ -44,7 +44,7 @@ func TestReadmeTable(t *testing.T) {
 // use them.
 func TestContract(t *testing.T) {
 	env := names(fields(&Settings{}, "envconfig"))
-	for _, n := range strings.Fields(`BRIDGE_BROKERS BRIDGE_TOPICS BRIDGE_ROUTES_FILE BRIDGE_CLUSTER BRIDGE_GROUP BRIDGE_PROJECT
+	for n := range strings.FieldsSeq(`BRIDGE_BROKERS BRIDGE_TOPICS BRIDGE_ROUTES_FILE BRIDGE_CLUSTER BRIDGE_GROUP BRIDGE_PROJECT
 		BRIDGE_DEAD_LETTER_TOPIC BRIDGE_AUTH BRIDGE_ROLE_ARN BRIDGE_REGION BRIDGE_SCRAM_USER BRIDGE_SCRAM_PASSWORD
 		BRIDGE_SCRAM_PASSWORD_FILE BRIDGE_TLS_CA_FILE BRIDGE_TLS_CERT_FILE BRIDGE_TLS_KEY_FILE BRIDGE_TLS_SERVER_NAME
 		BRIDGE_SCRAM_MECHANISM BRIDGE_ALLOW_PLAINTEXT BRIDGE_DIAL_ALLOW BRIDGE_SESSION_TIMEOUT BRIDGE_PUBSUB_ENDPOINT
@@ -54,7 +54,7 @@ func TestContract(t *testing.T) {
 		}
 	}
 	route := names(fields(&Route{}, "yaml"))
-	for _, n := range strings.Fields("topic to dead_letter ordering on_poison on_oversize format value store start headers skip") {
+	for n := range strings.FieldsSeq("topic to dead_letter ordering on_poison on_oversize format value store start headers skip") {
 		if !slices.Contains(route, n) {
 			t.Errorf("no route field %s", n)
 		}

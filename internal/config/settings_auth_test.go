@@ -72,33 +72,43 @@ func TestAuthAccepts(t *testing.T) {
 		change func(*Settings)
 		check  func(*Config) bool
 	}{
-		{"region of the broker", func(s *Settings) { s.Auth, s.Brokers, s.RoleARN = AuthIAM, []string{mskBroker}, role },
-			func(c *Config) bool { return c.Region == "eu-west-1" && c.RoleAudience == "sts.amazonaws.com" }},
+		{
+			"region of the broker", func(s *Settings) { s.Auth, s.Brokers, s.RoleARN = AuthIAM, []string{mskBroker}, role },
+			func(c *Config) bool { return c.Region == "eu-west-1" && c.RoleAudience == "sts.amazonaws.com" },
+		},
 		{"region of a serverless broker", func(s *Settings) {
 			s.Auth, s.Brokers = AuthIAM, []string{"boot-1a2b.c1.kafka-serverless.us-gov-west-1.amazonaws.com:9098"}
 		}, func(c *Config) bool { return c.Region == "us-gov-west-1" }},
 		{"region of a private link", func(s *Settings) {
 			s.Auth, s.Brokers = AuthIAM, []string{"vpce-1.kafka.us-east-1.vpce.amazonaws.com:14001"}
 		}, func(c *Config) bool { return c.Region == "us-east-1" }},
-		{"region given wins", func(s *Settings) { s.Auth, s.Brokers, s.Region = AuthIAM, []string{mskBroker}, "us-east-1" },
-			func(c *Config) bool { return c.Region == "us-east-1" }},
-		{"region of AWS's own variable", func(s *Settings) { s.Auth, s.Brokers, s.AWSRegion = AuthIAMOAuth, []string{"kafka:9098"}, "us-east-1" },
-			func(c *Config) bool { return c.Region == "us-east-1" }},
+		{
+			"region given wins", func(s *Settings) { s.Auth, s.Brokers, s.Region = AuthIAM, []string{mskBroker}, "us-east-1" },
+			func(c *Config) bool { return c.Region == "us-east-1" },
+		},
+		{
+			"region of AWS's own variable", func(s *Settings) { s.Auth, s.Brokers, s.AWSRegion = AuthIAMOAuth, []string{"kafka:9098"}, "us-east-1" },
+			func(c *Config) bool { return c.Region == "us-east-1" },
+		},
 		{"AWS's own variable is not ours", func(s *Settings) { s.AWSRegion = "us-east-1" }, func(c *Config) bool { return c.Region == "" }},
 		{"role with a path in China", func(s *Settings) {
 			s.Auth, s.Brokers, s.RoleARN = AuthIAM, []string{mskBroker}, "arn:aws-cn:iam::123456789012:role/team/bridge"
 		}, func(*Config) bool { return true }},
-		{"scram", func(s *Settings) { s.Auth, s.ScramUser, s.ScramPassword = AuthScram, "u", NewSecret("p") },
-			func(c *Config) bool { return c.ScramMechanism == ScramSHA512 }},
+		{
+			"scram", func(s *Settings) { s.Auth, s.ScramUser, s.ScramPassword = AuthScram, "u", NewSecret("p") },
+			func(c *Config) bool { return c.ScramMechanism == ScramSHA512 },
+		},
 		{"scram from a file", func(s *Settings) {
 			s.Auth, s.ScramUser, s.ScramPasswordFile, s.ScramMechanism = AuthScram, "u", file, ScramSHA256
 		}, func(*Config) bool { return true }},
 		{"mtls", func(s *Settings) { s.Auth, s.TLSCertFile, s.TLSKeyFile, s.TLSCAFile = AuthMTLS, file, file, file }, func(*Config) bool { return true }},
 		{"tls", func(s *Settings) { s.Auth, s.TLSCAFile, s.TLSServerName = AuthTLS, file, "kafka.example.com" }, func(*Config) bool { return true }},
-		{"dial rules", func(s *Settings) {
-			s.DialAllow = []string{" .kafka.eu-west-1.amazonaws.com", "10.0.0.0/8", "fd00::/8", "10.1.2.3"}
+		{
+			"dial rules", func(s *Settings) {
+				s.DialAllow = []string{" .kafka.eu-west-1.amazonaws.com", "10.0.0.0/8", "fd00::/8", "10.1.2.3"}
+			},
+			func(c *Config) bool { return c.DialAllow[0] == ".kafka.eu-west-1.amazonaws.com" },
 		},
-			func(c *Config) bool { return c.DialAllow[0] == ".kafka.eu-west-1.amazonaws.com" }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := build(settings(t, c.change), 1<<30)

@@ -123,7 +123,7 @@ func (h *handler) Handle(ctx context.Context, r slog.Record) error {
 	if k.what == "" {
 		k.what = r.Level.String() + " " + r.Message
 	}
-	if !h.limiter.admit(k, r, h.next) {
+	if !h.limiter.admit(k, r, h.next) { //nolint:contextcheck // a summary belongs to no caller
 		return nil
 	}
 	return h.next.Handle(ctx, r)

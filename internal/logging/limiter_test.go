@@ -146,7 +146,7 @@ func TestWhatIsAlike(t *testing.T) {
 		}, burst},
 		{"another message", func(l *slog.Logger) {
 			for i := range 9 {
-				l.Warn(fmt.Sprintf("x %d", i))
+				l.Warn(fmt.Sprintf("x %d", i)) //nolint:sloglint // other messages are the point
 			}
 		}, 9},
 		{"another level", func(l *slog.Logger) { l.Info("x"); l.Warn("x"); l.Error("x") }, 3},

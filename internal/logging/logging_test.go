@@ -120,11 +120,14 @@ func TestEventLines(t *testing.T) {
 		{
 			fault.Event{Kind: fault.RecordParked, Topic: "orders", Partition: 0, First: 7, Next: 8, Size: 11_000_000, Reason: "too_large"},
 			"WARNING", "record parked: orders/0 offsets 7 to 7: too_large",
-			map[string]any{"event": "record_parked", "partition": 0.0, "size": 11_000_000.0}, nil,
+			map[string]any{"event": "record_parked", "partition": 0.0, "size": 11_000_000.0},
+			nil,
 		},
 		{
 			fault.Event{Kind: fault.Stopping},
-			"INFO", "stopping", map[string]any{"event": "stopping"}, []string{"topic", "partition"},
+			"INFO", "stopping",
+			map[string]any{"event": "stopping"},
+			[]string{"topic", "partition"},
 		},
 	} {
 		t.Run(string(c.event.Kind), func(t *testing.T) {

@@ -68,6 +68,7 @@ func TestAttributeAllocatesTheStringAlone(t *testing.T) {
 
 func BenchmarkAppend(b *testing.B) {
 	bench := func(b *testing.B, rec *message.Record) {
+		b.Helper()
 		e, p := route{}.encoder()
 		slab := make([]byte, 0, 1<<20)
 		n, _ := e.Measure(p, rec)

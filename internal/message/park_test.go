@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"testing"
@@ -41,15 +42,13 @@ func TestParkAddsToTheOriginal(t *testing.T) {
 			if len(want.Attributes) > 95 {
 				return // TestParkMakesRoom
 			}
-			for name, value := range map[string]string{
+			maps.Copy(want.Attributes, map[string]string{
 				message.AttrParkedReason:      "undecodable",
 				message.AttrParkedDetail:      "not JSON",
 				message.AttrParkedDestination: testDestination,
 				message.AttrParkedSize:        strconv.Itoa(len(test.Value)),
 				message.AttrParkedSHA256:      hex.EncodeToString(sum[:]),
-			} {
-				want.Attributes[name] = value
-			}
+			})
 			if !proto.Equal(m, want) {
 				t.Errorf("got %v\nwant %v", m, want)
 			}

@@ -30,6 +30,7 @@ func (w *watched) CommitSent(c fakekafka.Commit) { w.add(func() { w.sent = appen
 func (w *watched) CommitAccepted(c fakekafka.Commit) {
 	w.add(func() { w.accepted = append(w.accepted, c) })
 }
+
 func (w *watched) Assigned(a fakekafka.Assignment) {
 	w.add(func() { w.assigned = append(w.assigned, a) })
 }

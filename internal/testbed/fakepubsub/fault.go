@@ -45,7 +45,7 @@ type Fault struct {
 	// Cut closes the connection in place of an answer.
 	Cut bool
 	// Ids is added to the number of ids answered: -1 is one too few.
-	Ids int
+	Ids int //nolint:revive // message_ids, as Pub/Sub spells them
 }
 
 // ends reports whether the request fails without reaching the store.

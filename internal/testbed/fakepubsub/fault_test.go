@@ -128,6 +128,7 @@ func (a *acks) Stored(_ string, ms []fakepubsub.Message) {
 	a.stored += len(ms)
 	a.mu.Unlock()
 }
+
 func (a *acks) Acknowledged(_ string, ms []fakepubsub.Message) {
 	a.mu.Lock()
 	a.acked += len(ms)

@@ -94,6 +94,7 @@ func (s scene) produce(n int64) {
 
 // store stores without an answer, deliver with a good one.
 func (s scene) store(topic string, ms ...fakepubsub.Message) { s.Stored(topic, ms) }
+
 func (s scene) deliver(topic string, ms ...fakepubsub.Message) {
 	s.Stored(topic, ms)
 	s.Acknowledged(topic, ms)
@@ -127,8 +128,10 @@ const order = "payments/2"
 
 func TestViolationNamesSeedEventAndPast(t *testing.T) {
 	var told []history.Violation
-	h := history.New(history.Options{Seed: 99, Cluster: "msk", Group: "g", Routes: map[string]string{dest: "payments"},
-		OnViolation: func(v history.Violation) { told = append(told, v) }})
+	h := history.New(history.Options{
+		Seed: 99, Cluster: "msk", Group: "g", Routes: map[string]string{dest: "payments"},
+		OnViolation: func(v history.Violation) { told = append(told, v) },
+	})
 	s := scene{h}
 	s.produce(300)
 	s.commit(commit(1))
@@ -169,7 +172,7 @@ func TestSummaryAndExposure(t *testing.T) {
 // BenchmarkRecord is one record produced, stored and acknowledged, a thousand
 // to the request.
 func BenchmarkRecord(b *testing.B) {
-	s := newScene()
+	var s scene
 	records := make([]*kgo.Record, 1000)
 	ms := make([]fakepubsub.Message, len(records))
 	for i := range records {

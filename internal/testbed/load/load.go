@@ -49,8 +49,14 @@ var kinds = []struct {
 	upTo int
 	kind Kind
 }{
-	{560, Change}, {810, Avro}, {870, Tombstone}, {920, NoKey}, {950, BinaryKey},
-	{970, Headers}, {985, Empty}, {1000, Hostile},
+	{560, Change},
+	{810, Avro},
+	{870, Tombstone},
+	{920, NoKey},
+	{950, BinaryKey},
+	{970, Headers},
+	{985, Empty},
+	{1000, Hostile},
 }
 
 // Generator makes the records of one load. Safe for concurrent use.

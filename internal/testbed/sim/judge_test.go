@@ -128,10 +128,13 @@ func (id identify) OnFetchRecordBuffered(r *kgo.Record) {
 // play runs the bridge over a load with faults, kills it once in the middle,
 // lets the next incarnation finish, and returns the judge's verdict.
 func play(t *testing.T, seed uint64, wrong func(*small)) error {
+	t.Helper()
 	var verdict error
 	synctest.Test(t, func(t *testing.T) {
-		h := history.New(history.Options{Seed: seed, Cluster: "msk", Group: "g",
-			Routes: map[string]string{sim.Destination("orders"): "orders"}})
+		h := history.New(history.Options{
+			Seed: seed, Cluster: "msk", Group: "g",
+			Routes: map[string]string{sim.Destination("orders"): "orders"},
+		})
 		w := sim.New(t, sim.Options{Brokers: 2, Destinations: []string{"orders"}, Stores: []fakepubsub.Store{h}})
 		w.Kafka.Observe(h)
 		w.PubSub.Script("", fakepubsub.Join(
