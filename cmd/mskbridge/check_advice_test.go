@@ -55,23 +55,33 @@ func TestCheckGivesAdvice(t *testing.T) {
 		want wanted
 	}{
 		{"read is missing", topic(consumer.TopicInspection{MayRead: fault.No}), wanted{"topic orders", check.Fail, "not read", "grant kafka-cluster:ReadData on topic orders to " + role}},
-		{"describe is missing", topic(consumer.TopicInspection{Err: errors.New("no"), Cause: consumer.Denied}),
-			wanted{"topic orders", check.Fail, "may not be described", "grant kafka-cluster:DescribeTopic and kafka-cluster:ReadData on topic orders"}},
+		{
+			"describe is missing", topic(consumer.TopicInspection{Err: errors.New("no"), Cause: consumer.Denied}),
+			wanted{"topic orders", check.Fail, "may not be described", "grant kafka-cluster:DescribeTopic and kafka-cluster:ReadData on topic orders"},
+		},
 		{"brokers report no permissions", topic(consumer.TopicInspection{}), wanted{"topic orders", check.Unknown, "not verifiable", ""}},
-		{"a partition without leader", topic(consumer.TopicInspection{Partitions: []consumer.PartitionInspection{{Partition: 4, Err: errors.New("LEADER_NOT_AVAILABLE"), End: -1}}}),
-			wanted{"topic orders", check.Fail, "partition 4: LEADER_NOT_AVAILABLE", "leader"}},
+		{
+			"a partition without leader", topic(consumer.TopicInspection{Partitions: []consumer.PartitionInspection{{Partition: 4, Err: errors.New("LEADER_NOT_AVAILABLE"), End: -1}}}),
+			wanted{"topic orders", check.Fail, "partition 4: LEADER_NOT_AVAILABLE", "leader"},
+		},
 		{"the group may not be joined", group(consumer.GroupInspection{MayRead: fault.No}), wanted{"group g", check.Fail, "not joined", "grant kafka-cluster:AlterGroup on group g to " + role}},
-		{"the group may not be described", group(consumer.GroupInspection{Err: errors.New("no"), Cause: consumer.Denied}),
-			wanted{"group g", check.Fail, "may not be described", "kafka-cluster:DescribeGroup and kafka-cluster:AlterGroup"}},
+		{
+			"the group may not be described", group(consumer.GroupInspection{Err: errors.New("no"), Cause: consumer.Denied}),
+			wanted{"group g", check.Fail, "may not be described", "kafka-cluster:DescribeGroup and kafka-cluster:AlterGroup"},
+		},
 		{"the group is of connectors", group(consumer.GroupInspection{Protocol: "connect"}), wanted{"group g", check.Fail, "protocol connect", "BRIDGE_GROUP"}},
 		{"the coordinator is silent", group(consumer.GroupInspection{Err: errors.New("no"), Cause: consumer.Silent}), wanted{"group g", check.Unclear, "no", ""}},
-		{"the role does not trust us", access(consumer.NoCredentials),
-			wanted{"access", check.Fail, "no credentials", "accounts.google.com:oaud = sts.amazonaws.com"}},
-		{"the role may not connect", access(consumer.Refused), wanted{"access", check.Fail, "refused", "grant kafka-cluster:Connect on the cluster to " + role}},
-		{"a certificate that ends soon", func(p *preflight) {
-			p.broker(&consumer.BrokerInspection{Address: "b:1", CertEnds: p.now.Add(20 * 24 * time.Hour)})
+		{
+			"the role does not trust us", access(consumer.NoCredentials),
+			wanted{"access", check.Fail, "no credentials", "accounts.google.com:oaud = sts.amazonaws.com"},
 		},
-			wanted{"broker b:1", check.Warn, "20 days", "renew"}},
+		{"the role may not connect", access(consumer.Refused), wanted{"access", check.Fail, "refused", "grant kafka-cluster:Connect on the cluster to " + role}},
+		{
+			"a certificate that ends soon", func(p *preflight) {
+				p.broker(&consumer.BrokerInspection{Address: "b:1", CertEnds: p.now.Add(20 * 24 * time.Hour)})
+			},
+			wanted{"broker b:1", check.Warn, "20 days", "renew"},
+		},
 		{"buffers beyond the container", platform(config.Platform{Memory: 64 << 20}, func(p *preflight) { p.memory(40) }), wanted{"memory", check.Fail, "for 40 brokers need up to", "BRIDGE_BROKERS"}},
 		{"buffers beyond the soft limit", platform(config.Platform{Memory: 128 << 20}, func(p *preflight) { p.memory(46) }), wanted{"memory", check.Warn, "the container's 128MiB", "BRIDGE_BROKERS"}},
 		{"buffers that fit", platform(config.Platform{Memory: 128 << 20}, func(p *preflight) { p.memory(3) }), wanted{"memory", check.OK, "", ""}},

@@ -229,6 +229,7 @@ func allow(kind kmsg.ACLResourceType, name string, op kmsg.ACLOperation) kfake.A
 
 // pollBriefly is the context of a poll that gives up soon.
 func pollBriefly(t *testing.T) context.Context {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	t.Cleanup(cancel)
 	return ctx
@@ -259,6 +260,7 @@ func listen(t *testing.T, serve func(net.Conn)) string {
 // hangUp closes connections at the first bytes, as a plaintext listener of
 // Kafka does at those of TLS, which it takes for an impossible size.
 func hangUp(t *testing.T) string {
+	t.Helper()
 	return listen(t, func(c net.Conn) {
 		_, _ = c.Read(make([]byte, 4))
 		c.Close()

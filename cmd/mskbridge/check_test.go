@@ -2,10 +2,6 @@ package main
 
 import (
 	"crypto/tls"
-	"encoding/json"
-	"net"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -73,6 +69,7 @@ func show(rows []check.Row) string {
 
 // mutual is a cluster that lets in whom its own certificate vouches for.
 func mutual(t *testing.T) fakekafka.Options {
+	t.Helper()
 	c := certificate(t, 90*24*time.Hour)
 	c.ClientAuth = tls.RequireAndVerifyClientCert
 	return fakekafka.Options{TLS: c}
@@ -102,24 +99,44 @@ func scramEnv(password string) func(*scene) {
 
 func TestCheckFindsWhatIsWrongWithKafka(t *testing.T) {
 	for _, b := range []brokenSetUp{
-		{"nothing listens", fakekafka.Options{}, func(s *scene) { s.t.Setenv("BRIDGE_BROKERS", "127.0.0.1:1") }, 1,
-			wanted{"bootstrap 127.0.0.1:1", check.Fail, "nothing listens", "check the port"}},
+		{
+			"nothing listens",
+			fakekafka.Options{},
+			func(s *scene) { s.t.Setenv("BRIDGE_BROKERS", "127.0.0.1:1") }, 1,
+			wanted{"bootstrap 127.0.0.1:1", check.Fail, "nothing listens", "check the port"},
+		},
 		{"one of two bootstrap brokers is wrong", fakekafka.Options{}, func(s *scene) {
 			s.t.Setenv("BRIDGE_BROKERS", "127.0.0.1:1,"+s.kafka.Brokers()[0])
 		}, 1, wanted{"bootstrap 127.0.0.1:1", check.Fail, "nothing listens", "check the port"}},
-		{"a name that nobody knows", fakekafka.Options{}, func(s *scene) {
-			s.t.Setenv("BRIDGE_BROKERS", "b-1.nowhere.invalid:9092")
-			s.t.Setenv("BRIDGE_ALLOW_PLAINTEXT", "true")
-		}, 1,
-			wanted{"bootstrap b-1.nowhere.invalid:9092", check.Fail, "cannot be resolved", "DNS"}},
-		{"an advertised broker is out of reach", advertising("127.0.0.1:1"), firstBrokerOnly, 1,
-			wanted{"broker 127.0.0.1:1", check.Fail, "nothing listens", "check the port"}},
-		{"an advertised broker must not be dialled", advertising("169.254.169.254:80"), firstBrokerOnly, 1,
-			wanted{"broker 169.254.169.254:80", check.Fail, "link-local", "BRIDGE_DIAL_ALLOW"}},
-		{"sasl is missing", fakekafka.Options{Kfake: []kfake.Opt{kfake.EnableSASL()}}, nil, 1,
-			wanted{"access", check.Fail, "closes connections", "BRIDGE_AUTH"}},
-		{"the topic is missing", fakekafka.Options{}, func(s *scene) { s.t.Setenv("BRIDGE_TOPICS", "order=orders") }, 1,
-			wanted{"topic order", check.Fail, "does not exist", "kafka-topics.sh --create --topic order"}},
+		{
+			"a name that nobody knows",
+			fakekafka.Options{},
+			func(s *scene) {
+				s.t.Setenv("BRIDGE_BROKERS", "b-1.nowhere.invalid:9092")
+				s.t.Setenv("BRIDGE_ALLOW_PLAINTEXT", "true")
+			}, 1,
+			wanted{"bootstrap b-1.nowhere.invalid:9092", check.Fail, "cannot be resolved", "DNS"},
+		},
+		{
+			"an advertised broker is out of reach", advertising("127.0.0.1:1"), firstBrokerOnly, 1,
+			wanted{"broker 127.0.0.1:1", check.Fail, "nothing listens", "check the port"},
+		},
+		{
+			"an advertised broker must not be dialled", advertising("169.254.169.254:80"), firstBrokerOnly, 1,
+			wanted{"broker 169.254.169.254:80", check.Fail, "link-local", "BRIDGE_DIAL_ALLOW"},
+		},
+		{
+			"sasl is missing",
+			fakekafka.Options{Kfake: []kfake.Opt{kfake.EnableSASL()}},
+			nil, 1,
+			wanted{"access", check.Fail, "closes connections", "BRIDGE_AUTH"},
+		},
+		{
+			"the topic is missing",
+			fakekafka.Options{},
+			func(s *scene) { s.t.Setenv("BRIDGE_TOPICS", "order=orders") }, 1,
+			wanted{"topic order", check.Fail, "does not exist", "kafka-topics.sh --create --topic order"},
+		},
 		{"a foreign member", fakekafka.Options{}, func(s *scene) {
 			c := s.client(kgo.ClientID("reporting"), kgo.ConsumerGroup("mskbridge"), kgo.ConsumeTopics("orders"))
 			for {
@@ -136,20 +153,36 @@ func TestCheckFindsWhatIsWrongWithKafka(t *testing.T) {
 				s.t.Fatal(err)
 			}
 		}, 0, wanted{"topic orders", check.Warn, "next to read is 2, but the log begins at 7: 5 offsets are lost", "retention"}},
-		{"a commit beyond the log", fakekafka.Options{}, func(s *scene) { s.commit(1000) }, 1,
-			wanted{"topic orders", check.Fail, "next to read is 1000, but the log ends at 0", "--reset-offsets --to-earliest"}},
-		{"reading is later than half of retention", fakekafka.Options{}, func(s *scene) { s.produce(10, 50*time.Minute); s.commit(2) }, 0,
-			wanted{"topic orders", check.Warn, "half of the retention of 1h0m0s", "raise retention.ms"}},
+		{
+			"a commit beyond the log",
+			fakekafka.Options{},
+			func(s *scene) { s.commit(1000) }, 1,
+			wanted{"topic orders", check.Fail, "next to read is 1000, but the log ends at 0", "--reset-offsets --to-earliest"},
+		},
+		{
+			"reading is later than half of retention",
+			fakekafka.Options{},
+			func(s *scene) { s.produce(10, 50*time.Minute); s.commit(2) }, 0,
+			wanted{"topic orders", check.Warn, "half of the retention of 1h0m0s", "raise retention.ms"},
+		},
 		{"records may be too large", fakekafka.Options{}, func(s *scene) {
 			if err := s.kafka.Create("big", 1, map[string]string{"max.message.bytes": "33554432"}); err != nil {
 				s.t.Fatal(err)
 			}
 			s.t.Setenv("BRIDGE_TOPICS", "big=orders")
 		}, 0, wanted{"topic big", check.Warn, "34 MB, Pub/Sub takes 10 MB: larger records are parked", "lower max.message.bytes"}},
-		{"brokers of 3.0", fakekafka.Options{Kfake: []kfake.Opt{kfake.MaxVersions(kversion.V3_0_0())}}, nil, 0,
-			wanted{"version", check.Warn, "topic ids come with metadata alone", "3.1"}},
-		{"brokers of 2.7", fakekafka.Options{Kfake: []kfake.Opt{kfake.MaxVersions(kversion.V2_7_0())}}, nil, 0,
-			wanted{"version", check.Warn, "no topic ids", "2.8"}},
+		{
+			"brokers of 3.0",
+			fakekafka.Options{Kfake: []kfake.Opt{kfake.MaxVersions(kversion.V3_0_0())}},
+			nil, 0,
+			wanted{"version", check.Warn, "topic ids come with metadata alone", "3.1"},
+		},
+		{
+			"brokers of 2.7",
+			fakekafka.Options{Kfake: []kfake.Opt{kfake.MaxVersions(kversion.V2_7_0())}},
+			nil, 0,
+			wanted{"version", check.Warn, "no topic ids", "2.8"},
+		},
 	} {
 		t.Run(b.name, b.run)
 	}
@@ -170,10 +203,14 @@ func TestCheckFindsWhatIsWrongWithTLS(t *testing.T) {
 		}, 1, wanted{"bootstrap 127.0.0.1", check.Fail, "does not speak TLS", "9094"}},
 		{"the port is TLS", with(90 * day), nil, 1, wanted{"access", check.Fail, "", "BRIDGE_AUTH"}},
 		{"brokers want certificates", mutual(t), tlsEnv, 1, wanted{"access", check.Fail, "certificate required", "BRIDGE_AUTH=mtls"}},
-		{"the wrong authority", with(90 * day), func(s *scene) { s.t.Setenv("BRIDGE_AUTH", "tls") }, 1,
-			wanted{"bootstrap 127.0.0.1", check.Fail, "authority that is not trusted", "BRIDGE_TLS_CA_FILE"}},
-		{"the wrong server name", with(90 * day), func(s *scene) { tlsEnv(s); s.t.Setenv("BRIDGE_TLS_SERVER_NAME", "b-1.msk.example") }, 1,
-			wanted{"bootstrap 127.0.0.1", check.Fail, "not b-1.msk.example", "BRIDGE_TLS_SERVER_NAME"}},
+		{
+			"the wrong authority", with(90 * day), func(s *scene) { s.t.Setenv("BRIDGE_AUTH", "tls") }, 1,
+			wanted{"bootstrap 127.0.0.1", check.Fail, "authority that is not trusted", "BRIDGE_TLS_CA_FILE"},
+		},
+		{
+			"the wrong server name", with(90 * day), func(s *scene) { tlsEnv(s); s.t.Setenv("BRIDGE_TLS_SERVER_NAME", "b-1.msk.example") }, 1,
+			wanted{"bootstrap 127.0.0.1", check.Fail, "not b-1.msk.example", "BRIDGE_TLS_SERVER_NAME"},
+		},
 		{"an expired certificate", with(-day), tlsEnv, 1, wanted{"bootstrap 127.0.0.1", check.Fail, "has expired", "renew"}},
 		{"a certificate that soon expires", with(10 * day), tlsEnv, 0, wanted{"broker 127.0.0.1", check.Warn, "valid for 9 days", "renew"}},
 	} {
@@ -187,8 +224,10 @@ func TestCheckFindsMissingPermissions(t *testing.T) {
 	sound := certificate(t, time.Hour*24*90)
 	both := []kfake.ACL{allow(topic, "orders", read), allow(group, "mskbridge", read)}
 	for _, b := range []brokenSetUp{
-		{"exactly what is needed, but for settings", scramUser(both...), scramEnv("secret"), 0,
-			wanted{"settings", check.Unknown, "not verifiable", ""}},
+		{
+			"exactly what is needed, but for settings", scramUser(both...), scramEnv("secret"), 0,
+			wanted{"settings", check.Unknown, "not verifiable", ""},
+		},
 		{"the wrong password", scramUser(both...), func(s *scene) {
 			scramEnv("secret")(s)
 			s.kafka.ControlKey(kmsg.SASLAuthenticate.Int16(), func(req kmsg.Request) (kmsg.Response, error, bool) {
@@ -198,16 +237,26 @@ func TestCheckFindsMissingPermissions(t *testing.T) {
 				return resp, nil, true
 			})
 		}, 1, wanted{"access", check.Fail, "credentials refused: SASL_AUTHENTICATION_FAILED", "check user and password"}},
-		{"credentials at which the broker hangs up", scramUser(both...), scramEnv("wrong"), 1,
-			wanted{"access", check.Fail, "closes connections", "check user and password"}},
-		{"no right to read the topic", scramUser(allow(topic, "orders", describe), both[1]), scramEnv("secret"), 1,
-			wanted{"topic orders", check.Fail, "may be described but not read", "--operation Read --topic orders --allow-principal User:bridge"}},
-		{"no right to the topic", scramUser(both[1]), scramEnv("secret"), 1,
-			wanted{"topic orders", check.Fail, "may not be described", "--operation Read --topic orders --allow-principal User:bridge"}},
-		{"no right to read the group", scramUser(both[0], allow(group, "mskbridge", describe)), scramEnv("secret"), 1,
-			wanted{"group mskbridge", check.Fail, "may be described but not joined", "--operation Read --group mskbridge --allow-principal User:bridge"}},
-		{"no right to the group", scramUser(both[0]), scramEnv("secret"), 1,
-			wanted{"group mskbridge", check.Fail, "may not be described", "--operation Read --group mskbridge --allow-principal User:bridge"}},
+		{
+			"credentials at which the broker hangs up", scramUser(both...), scramEnv("wrong"), 1,
+			wanted{"access", check.Fail, "closes connections", "check user and password"},
+		},
+		{
+			"no right to read the topic", scramUser(allow(topic, "orders", describe), both[1]), scramEnv("secret"), 1,
+			wanted{"topic orders", check.Fail, "may be described but not read", "--operation Read --topic orders --allow-principal User:bridge"},
+		},
+		{
+			"no right to the topic", scramUser(both[1]), scramEnv("secret"), 1,
+			wanted{"topic orders", check.Fail, "may not be described", "--operation Read --topic orders --allow-principal User:bridge"},
+		},
+		{
+			"no right to read the group", scramUser(both[0], allow(group, "mskbridge", describe)), scramEnv("secret"), 1,
+			wanted{"group mskbridge", check.Fail, "may be described but not joined", "--operation Read --group mskbridge --allow-principal User:bridge"},
+		},
+		{
+			"no right to the group", scramUser(both[0]), scramEnv("secret"), 1,
+			wanted{"group mskbridge", check.Fail, "may not be described", "--operation Read --group mskbridge --allow-principal User:bridge"},
+		},
 	} {
 		b.kafka.TLS = sound
 		t.Run(b.name, b.run)
@@ -220,110 +269,61 @@ func TestCheckFindsWhatIsWrongWithPubSub(t *testing.T) {
 		return func(s *scene) { s.pubsub.RefuseAdmin(func(string, string) codes.Code { return c }) }
 	}
 	for _, b := range []brokenSetUp{
-		{"the topic is missing", fakekafka.Options{}, func(s *scene) { s.pubsub.RemoveTopic(ordersTopic) }, 1,
-			wanted{"topic orders", check.Fail, "does not exist", "gcloud pubsub topics create orders --project=shop-prod"}},
-		{"the dead-letter topic is missing", fakekafka.Options{}, func(s *scene) { s.pubsub.RemoveTopic(deadTopic) }, 1,
-			wanted{"dead-letter topic dead", check.Fail, "does not exist", "gcloud pubsub topics create dead --project=shop-prod"}},
-		{"no permission to publish", fakekafka.Options{}, func(s *scene) { s.pubsub.Forbid(ordersTopic) }, 1,
-			wanted{"topic orders", check.Fail, "pubsub.topics.publish", grant}},
-		{"nothing may be asked", fakekafka.Options{}, refuse(codes.PermissionDenied), 3,
-			wanted{"topic orders", check.Unclear, "not verifiable", grant}},
-		{"no identity", fakekafka.Options{}, refuse(codes.Unauthenticated), 1,
-			wanted{"topic orders", check.Fail, "no answer: Unauthenticated", ""}},
-		{"nothing listens", fakekafka.Options{}, func(s *scene) { s.t.Setenv("PUBSUB_EMULATOR_HOST", "127.0.0.1:1") }, 1,
-			wanted{"topic orders", check.Fail, "no answer: Unavailable", "PUBSUB_EMULATOR_HOST"}},
+		{
+			"the topic is missing",
+			fakekafka.Options{},
+			func(s *scene) { s.pubsub.RemoveTopic(ordersTopic) }, 1,
+			wanted{"topic orders", check.Fail, "does not exist", "gcloud pubsub topics create orders --project=shop-prod"},
+		},
+		{
+			"the dead-letter topic is missing",
+			fakekafka.Options{},
+			func(s *scene) { s.pubsub.RemoveTopic(deadTopic) }, 1,
+			wanted{"dead-letter topic dead", check.Fail, "does not exist", "gcloud pubsub topics create dead --project=shop-prod"},
+		},
+		{
+			"no permission to publish",
+			fakekafka.Options{},
+			func(s *scene) { s.pubsub.Forbid(ordersTopic) }, 1,
+			wanted{"topic orders", check.Fail, "pubsub.topics.publish", grant},
+		},
+		{
+			"nothing may be asked",
+			fakekafka.Options{},
+			refuse(codes.PermissionDenied), 3,
+			wanted{"topic orders", check.Unclear, "not verifiable", grant},
+		},
+		{
+			"no identity",
+			fakekafka.Options{},
+			refuse(codes.Unauthenticated), 1,
+			wanted{"topic orders", check.Fail, "no answer: Unauthenticated", ""},
+		},
+		{
+			"nothing listens",
+			fakekafka.Options{},
+			func(s *scene) { s.t.Setenv("PUBSUB_EMULATOR_HOST", "127.0.0.1:1") }, 1,
+			wanted{"topic orders", check.Fail, "no answer: Unavailable", "PUBSUB_EMULATOR_HOST"},
+		},
 		{"nobody subscribes", fakekafka.Options{}, func(s *scene) {
 			if err := s.pubsub.CreateTopics("projects/shop-prod/topics/lonely"); err != nil {
 				s.t.Fatal(err)
 			}
 			s.t.Setenv("BRIDGE_TOPICS", "orders=lonely")
 		}, 0, wanted{"topic lonely", check.Warn, "no subscription", "gcloud pubsub subscriptions create"}},
-		{"no dead-letter topic", fakekafka.Options{}, func(s *scene) { s.t.Setenv("BRIDGE_DEAD_LETTER_TOPIC", "") }, 0,
-			wanted{"dead letters", check.Warn, "orders: no dead-letter topic", "BRIDGE_DEAD_LETTER_TOPIC"}},
-		{"the clock is wrong", fakekafka.Options{}, func(s *scene) { s.clock = 10 * time.Minute }, 0,
-			wanted{"clock", check.Warn, "ahead of Google's", "NTP"}},
+		{
+			"no dead-letter topic",
+			fakekafka.Options{},
+			func(s *scene) { s.t.Setenv("BRIDGE_DEAD_LETTER_TOPIC", "") }, 0,
+			wanted{"dead letters", check.Warn, "orders: no dead-letter topic", "BRIDGE_DEAD_LETTER_TOPIC"},
+		},
+		{
+			"the clock is wrong",
+			fakekafka.Options{},
+			func(s *scene) { s.clock = 10 * time.Minute }, 0,
+			wanted{"clock", check.Warn, "ahead of Google's", "NTP"},
+		},
 	} {
 		t.Run(b.name, b.run)
-	}
-}
-
-func TestCheckOfASoundSetUp(t *testing.T) {
-	s := newScene(t, fakekafka.Options{Brokers: 3})
-	s.produce(10, 0)
-	s.commit(4)
-	s.watch()
-	code, rows := s.run()
-	if code != 0 {
-		t.Errorf("exit code %d", code)
-	}
-	for _, r := range rows {
-		// What a container would tell, this machine need not.
-		if r.Status != check.OK && !(r.Status == check.Unknown && r.What == "memory") && r.What != "cpu" {
-			t.Errorf("row %+v", r)
-		}
-	}
-	for _, w := range []wanted{
-		{"configuration", check.OK, "1 routes from BRIDGE_TOPICS", ""},
-		{"broker " + s.kafka.Brokers()[2], check.OK, "connected in", ""},
-		{"access", check.OK, "User:ANONYMOUS", ""},
-		{"topic orders", check.OK, "3 partitions", ""},
-		{"group mskbridge", check.OK, "may be joined", ""},
-		{"dead-letter topic dead", check.OK, "may be published to", ""},
-		{"clock", check.OK, "within seconds", ""},
-	} {
-		if !w.in(rows) {
-			t.Errorf("no row %+v in\n%s", w, show(rows))
-		}
-	}
-	s.changedNothing()
-}
-
-// Configuration that cannot work is a row, too, but nothing is dialled.
-func TestCheckOfBadConfiguration(t *testing.T) {
-	s := newScene(t, fakekafka.Options{})
-	t.Setenv("BRIDGE_MEMORY", "32MiB")
-	s.watch()
-	code, rows := s.run()
-	if w := (wanted{"configuration", check.Fail, "below 48MiB", "config --help"}); code != 2 || len(rows) != 1 || !w.in(rows) {
-		t.Errorf("exit code %d, rows\n%s", code, show(rows))
-	}
-	if len(s.asked) != 0 {
-		t.Errorf("asked %v", s.asked)
-	}
-	routes := filepath.Join(t.TempDir(), "routes.yaml")
-	if err := os.WriteFile(routes, []byte("routes:\n  - topic: orders\n    odering: partition\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("BRIDGE_MEMORY", "64MiB")
-	t.Setenv("BRIDGE_TOPICS", "")
-	t.Setenv("BRIDGE_ROUTES_FILE", routes)
-	code, rows = s.run()
-	if w := (wanted{"configuration", check.Fail, "odering", ""}); code != 2 || !w.in(rows) {
-		t.Errorf("exit code %d, rows\n%s", code, show(rows))
-	}
-}
-
-// Servers that take connections and never say a word are named in time.
-func TestCheckOfBlackHoles(t *testing.T) {
-	newScene(t, fakekafka.Options{})
-	hole := listen(t, func(net.Conn) {})
-	t.Setenv("BRIDGE_BROKERS", hole)
-	t.Setenv("PUBSUB_EMULATOR_HOST", hole)
-	begun := time.Now()
-	code, out, _ := runCommand("check", "--output", "json")
-	if d := time.Since(begun); d > 30*time.Second {
-		t.Errorf("took %v", d)
-	}
-	var report struct{ Rows []check.Row }
-	if err := json.Unmarshal([]byte(out), &report); err != nil {
-		t.Fatal(err)
-	}
-	for _, w := range []wanted{
-		{"access", check.Fail, "does not answer", ""},
-		{"topic orders", check.Fail, "no answer: ", ""},
-	} {
-		if code != 1 || !w.in(report.Rows) {
-			t.Errorf("exit code %d, no row %+v in\n%s", code, w, show(report.Rows))
-		}
 	}
 }
