@@ -14,16 +14,20 @@ func TestRollingRestart(t *testing.T) {
 	s := newScene(t, threeNodes(t, realkafka.Version4), topics(t))
 	s.toFake()
 	b := s.start("one")
-	stop := s.run(records(t), perSecond(t))
+	stop := s.run(records(t)/2, max(1, perSecond(t)/4)) // it lasts as long as the brokers take
 	b.awaitReady()
 	s.awaitArrivals(500, time.Minute)
 	began := time.Now()
 	for node := range 3 {
+		step := time.Now()
 		s.k.own.Stop(node)
+		stopped := since(step)
 		s.awaitArrivals(500, time.Minute) // with two nodes it goes on
+		step = time.Now()
 		if err := s.k.own.Restart(t.Context(), node); err != nil {
 			t.Fatal(err)
 		}
+		t.Logf("node %d stopped in %v and was back in %v", node, stopped, since(step))
 		s.awaitArrivals(500, time.Minute)
 	}
 	took := since(began)

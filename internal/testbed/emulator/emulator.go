@@ -88,7 +88,7 @@ func Attach(address string) (*Emulator, error) {
 // await first wants the line that our own process prints once it has the port,
 // so that a stranger's emulator on it cannot be taken for ours.
 func (e *Emulator) await(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()

@@ -239,7 +239,7 @@ func (c *Cluster) jvm(heap string) []string {
 // want brokers. The random cluster id in the answer proves that the listener
 // is our process and not a stranger's broker on the same port.
 func (c *Cluster) await(ctx context.Context, node, want int) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	address := c.Brokers()[node]
 	client, err := kgo.NewClient(kgo.SeedBrokers(address))

@@ -74,7 +74,7 @@ func createTopic(ctx context.Context, t *testing.T, c *Cluster, topic string) {
 func TestOneNode(t *testing.T) {
 	for _, version := range []string{Version3, Version4} {
 		t.Run(version, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 			defer cancel()
 			c := start(t, Options{Version: version})
 			createTopic(ctx, t, c, "first")
@@ -112,7 +112,7 @@ func ping(ctx context.Context, c *Cluster) error {
 }
 
 func TestThreeNodesOutliveOne(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 	defer cancel()
 	c := start(t, Options{Version: Version4, Nodes: 3})
 	createTopic(ctx, t, c, "first")
