@@ -39,10 +39,11 @@ type Cluster struct {
 	brokers []string
 	tap     *tap
 
-	mu     sync.Mutex // guards what follows
-	byID   map[[16]byte]string
-	byName map[string][16]byte
-	real   map[string]string // advertised address to that of the listener
+	mu        sync.Mutex // guards what follows
+	byID      map[[16]byte]string
+	byName    map[string][16]byte
+	listeners []*tapListener    // by broker
+	real      map[string]string // advertised address to that of the listener
 }
 
 // Start starts the brokers. The caller closes the cluster.
@@ -79,6 +80,7 @@ func (c *Cluster) listen(network, address string) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
+	at := l.Addr().String()
 	if c.opts.TLS != nil {
 		l = tls.NewListener(l, c.opts.TLS)
 	}
@@ -86,13 +88,16 @@ func (c *Cluster) listen(network, address string) (net.Listener, error) {
 		l = &saslListener{l, c.opts.SASL}
 	}
 	if c.opts.Advertise != nil {
-		at := l.Addr().String()
 		l = &advertisedListener{l, c.opts.Advertise(at)}
 		c.mu.Lock()
 		c.real[l.Addr().String()] = at
 		c.mu.Unlock()
 	}
-	return &tapListener{l, c.tap}, nil
+	tl := &tapListener{Listener: l, tap: c.tap, address: at, conns: map[net.Conn]struct{}{}}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.listeners = append(c.listeners, tl)
+	return tl, nil
 }
 
 // Brokers returns the addresses the cluster began with.

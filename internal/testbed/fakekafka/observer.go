@@ -15,7 +15,7 @@ type Commit struct {
 	LeaderEpoch             int32
 }
 
-// Assignment is what a group's leader gave a member for a generation.
+// Assignment is what a member was given for a generation.
 type Assignment struct {
 	Group, Member string
 	Generation    int32
@@ -30,7 +30,7 @@ type Observer interface {
 	CommitSent(Commit)
 	// CommitAccepted comes after the broker accepted it, before the client knows.
 	CommitAccepted(Commit)
-	// Assigned comes before any member learns of its assignment.
+	// Assigned comes before the member learns of it.
 	Assigned(Assignment)
 }
 
@@ -40,8 +40,7 @@ func (c *Cluster) Observe(o Observer) {
 		return c.tap.commits(o, clientID, req.(*kmsg.OffsetCommitRequest))
 	})
 	c.tap.watch(kmsg.SyncGroup.Int16(), func(_ string, req kmsg.Request) func(kmsg.Response) {
-		assignments(o, req.(*kmsg.SyncGroupRequest))
-		return nil
+		return assignment(o, req.(*kmsg.SyncGroupRequest))
 	})
 }
 
@@ -83,13 +82,15 @@ func (t *tap) commits(o Observer, clientID string, req *kmsg.OffsetCommitRequest
 	}
 }
 
-func assignments(o Observer, req *kmsg.SyncGroupRequest) {
-	for _, m := range req.GroupAssignment {
+// assignment looks at the answer: a leader may ask for what is no longer wanted.
+func assignment(o Observer, req *kmsg.SyncGroupRequest) func(kmsg.Response) {
+	a := Assignment{Group: req.Group, Member: req.MemberID, Generation: req.Generation, Topics: map[string][]int32{}}
+	return func(resp kmsg.Response) {
+		r := resp.(*kmsg.SyncGroupResponse)
 		var ma kmsg.ConsumerMemberAssignment
-		if ma.ReadFrom(m.MemberAssignment) != nil {
-			continue // not a consumer's assignment
+		if r.ErrorCode != 0 || ma.ReadFrom(r.MemberAssignment) != nil {
+			return // not a consumer's assignment
 		}
-		a := Assignment{Group: req.Group, Member: m.MemberID, Generation: req.Generation, Topics: map[string][]int32{}}
 		for _, t := range ma.Topics {
 			a.Topics[t.Topic] = append(a.Topics[t.Topic], t.Partitions...)
 		}

@@ -51,6 +51,9 @@ func (p *Producer) Send(ctx context.Context, r *kgo.Record, done func(*kgo.Recor
 // Flush waits until everything sent was acknowledged or has failed.
 func (p *Producer) Flush(ctx context.Context) error { return p.client.Flush(ctx) }
 
+// Refresh looks for new partitions now, not when the metadata is old.
+func (p *Producer) Refresh() { p.client.ForceMetadataRefresh() }
+
 // Close drops what is not yet sent.
 func (p *Producer) Close() { p.client.Close() }
 

@@ -35,21 +35,13 @@ func (t *tap) of(key int16) []watcher {
 	return t.watchers[key]
 }
 
-type tapListener struct {
-	net.Listener
-	tap *tap
-}
-
-func (l *tapListener) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	tc := &tapConn{Conn: c, tap: l.tap, pending: map[uint32]pending{}}
+// conn makes c a connection on which the tap reads along.
+func (t *tap) conn(c net.Conn, closed func(net.Conn)) *tapConn {
+	tc := &tapConn{Conn: c, tap: t, closed: closed, pending: map[uint32]pending{}}
 	// size, key, version, correlation id / size, correlation id
 	tc.in = frames{head: make([]byte, 12), keep: tc.wanted, done: tc.request}
 	tc.out = frames{head: make([]byte, 8), keep: tc.awaited, done: tc.response}
-	return tc, nil
+	return tc
 }
 
 // pending is a request whose answer somebody waits for.
@@ -62,9 +54,10 @@ type pending struct {
 // goroutine at a time and writes whole frames from another.
 type tapConn struct {
 	net.Conn
-	tap *tap
-	in  frames // used by the reader
-	out frames // used by the writer
+	tap    *tap
+	closed func(net.Conn) // told by Close
+	in     frames         // used by the reader
+	out    frames         // used by the writer
 
 	mu      sync.Mutex // guards pending
 	pending map[uint32]pending
@@ -80,6 +73,11 @@ func (c *tapConn) Read(p []byte) (int, error) {
 func (c *tapConn) Write(p []byte) (int, error) {
 	c.out.feed(p)
 	return c.Conn.Write(p)
+}
+
+func (c *tapConn) Close() error {
+	c.closed(c)
+	return c.Conn.Close()
 }
 
 func (c *tapConn) wanted(head []byte) bool {
