@@ -22,12 +22,15 @@ type Consumer struct {
 	client atomic.Pointer[kgo.Client] // nil until Run
 	made   chan struct{}              // closed by Run when client is there
 
-	joined    atomic.Bool
-	answered  atomic.Bool // a broker has answered
-	pollStamp atomic.Int64
-	lookStamp atomic.Int64
-	troubles  troubles
-	lag       lagCache
+	joined       atomic.Bool
+	answered     atomic.Bool // a broker has answered
+	pollStamp    atomic.Int64
+	lookStamp    atomic.Int64
+	troubles     troubles
+	blocks       blocks
+	watch        watch
+	incarnations incarnations
+	lag          lagCache
 }
 
 // New checks o and allocates. It dials nothing and starts nothing.
@@ -55,6 +58,10 @@ func New(o Options, p Publisher) (*Consumer, error) {
 			return nil, fmt.Errorf("route %s is there twice", r.Topic)
 		}
 		l := newLane(r, &c.opts, p, c.gate, pool)
+		l.jump = func(n int32, to kgo.EpochOffset) {
+			c.client.Load().SetOffsets(map[string]map[int32]kgo.EpochOffset{r.Topic: {n: to}})
+		}
+		l.block = func(n int32, next int64, err error) { c.noteUnreadable(r.Topic, n, next, err) }
 		l.mark = func(m map[string]map[int32]kgo.EpochOffset) { c.client.Load().MarkCommitOffsets(m) }
 		c.lanes[r.Topic] = l
 	}
@@ -76,7 +83,8 @@ func (p lazyPauser) ResumeFetchTopics(topics ...string) {
 // group within 2 s more, and closes the client within 0.5 s more. It returns
 // nil after such a stop, also when work had to be abandoned.
 func (c *Consumer) Run(ctx context.Context) error {
-	client, err := kgo.NewClient(c.options()...)
+	ctx = kgo.PreCommitFnContext(ctx, c.incarnations.stamp)
+	client, err := kgo.NewClient(append(c.options(), kgo.WithContext(context.WithoutCancel(ctx)))...)
 	if err != nil {
 		return fmt.Errorf("configuring the kafka client: %w", err)
 	}

@@ -33,6 +33,8 @@ type RouteLag struct {
 	Records int64
 	Seconds float64
 	Known   bool
+	// Reason is what keeps records from being read, "" for nothing special.
+	Reason string
 }
 
 // lagCache keeps the last lag and what is needed to tell seconds.
@@ -92,7 +94,14 @@ func (c *Consumer) lookOnce(ctx context.Context) {
 	c.answered.Store(true)
 	c.noteHealed("")
 	c.noteTopics(ctx, topics, ends)
-	c.lag.update(time.Now(), c.opts.Group, topics, starts, ends, committed)
+	now := time.Now()
+	stable, err := admin.ListCommittedOffsets(ctx, topics...)
+	if err != nil {
+		stable = nil // the next look will know
+	}
+	c.lag.update(now, c.opts.Group, topics, starts, ends, committed, c.watchLogs(now, starts, ends, stable))
+	c.watchTopics(ctx, admin, topics)
+	c.watchGroup(ctx, now, admin)
 }
 
 // offsets returns what it knows, also with an error.
@@ -133,7 +142,7 @@ func (c *Consumer) noteTopics(ctx context.Context, topics []string, ends kadm.Li
 }
 
 // update computes the lag from one look.
-func (l *lagCache) update(now time.Time, group string, topics []string, starts, ends kadm.ListedOffsets, committed kadm.OffsetResponses) {
+func (l *lagCache) update(now time.Time, group string, topics []string, starts, ends kadm.ListedOffsets, committed kadm.OffsetResponses, why map[string]string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.history == nil {
@@ -141,7 +150,7 @@ func (l *lagCache) update(now time.Time, group string, topics []string, starts, 
 	}
 	lag := Lag{Group: group, At: now}
 	for _, t := range topics {
-		r := RouteLag{Topic: t}
+		r := RouteLag{Topic: t, Reason: why[t]}
 		if l.history[t] == nil {
 			l.history[t] = map[int32]*endHistory{}
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/mskbridge/mskbridge/internal/fault"
 	"github.com/mskbridge/mskbridge/internal/message"
 )
 
@@ -19,6 +20,9 @@ type lane struct {
 	gate      *gate
 	pool      *slabPool
 	mark      func(map[string]map[int32]kgo.EpochOffset)
+	jump      func(n int32, to kgo.EpochOffset)    // sends fetching there, and commits it
+	block     func(n int32, next int64, err error) // tells of an unreadable batch
+	tell      func(fault.Event)
 	inbox     *inbox
 	results   chan *flight // written by the goroutine of each batch, read by the lane
 	stats     laneStats
@@ -51,8 +55,8 @@ func newLane(r Route, o *Options, p Publisher, g *gate, pool *slabPool) *lane {
 	l := &lane{
 		route: r, sizes: o.Sizes, publisher: p, gate: g, pool: pool,
 		inbox: newInbox(), results: make(chan *flight),
-		encoder: message.NewEncoder(o.Cluster, r.Topic, r.Destination, r.Ordering == OrderingPartition),
-		parts:   map[int32]*partition{}, queues: map[*queue]struct{}{},
+		tell: o.Events, encoder: message.NewEncoder(o.Cluster, r.Topic, r.Destination, r.Ordering == OrderingPartition),
+		parts: map[int32]*partition{}, queues: map[*queue]struct{}{},
 		flights: map[*flight]struct{}{}, safe: map[int32]kgo.EpochOffset{},
 	}
 	if r.Ordering == OrderingNone {

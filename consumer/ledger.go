@@ -67,5 +67,12 @@ func (l *ledger) settle(s *span) (position, bool) {
 	return safe, moved && !l.detached
 }
 
+// cut makes no span that is open move the position past at.
+func (l *ledger) cut(at int64) {
+	for _, s := range l.open[l.head:] {
+		s.to.next = min(s.to.next, at)
+	}
+}
+
 // idle reports whether no span is open.
 func (l *ledger) idle() bool { return l.head == len(l.open) }

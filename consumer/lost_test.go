@@ -114,8 +114,8 @@ func TestPlacedBeforeTheClientIsThere(t *testing.T) {
 		defer cancel()
 		began := time.Now()
 		_, err = c.onPlaced(ctx, map[string]map[int32]kgo.Offset{"orders": {0: kgo.NewOffset().At(7)}})
-		if took := time.Since(began); err != nil || took != 3*time.Second {
-			t.Errorf("placed after %v with error %v, want to wait for the client until the session ends", took, err)
+		if took := time.Since(began); err != nil || took != 3*time.Second+placeGrace {
+			t.Errorf("placed after %v with error %v, want to wait for the client until the session ended", took, err)
 		}
 	})
 }

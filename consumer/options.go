@@ -40,6 +40,10 @@ type Route struct {
 	// Destination is the full name of the Pub/Sub topic, projects/P/topics/T.
 	Destination string
 	Ordering    Ordering
+	// Start is where the route begins while the group knows nothing of its topic.
+	Start Start
+	// Skip are ranges that an operator gave up; they need a dead-letter topic.
+	Skip []Skip
 }
 
 // Sizes bounds memory and pace. All are derived from the memory limit and the

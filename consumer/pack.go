@@ -13,12 +13,17 @@ type partition struct {
 	ledger  *ledger
 	queue   *queue
 	prefix  *message.Partition // nil until the topic id is known
-	topicID [16]byte
+	topicID topicID
+	epoch   int32 // leader epoch of the last record, -1 when not known
 	// expected is the offset after the last published record, or the committed
 	// one; -1 when there is neither. Offsets between it and the next record are
-	// holes, except those below the log start, which are loss.
+	// holes.
 	expected int64
-	placed   bool // fetching has a place to start
+	next     int64 // to be read; -1 while fetching has no place to start
+	placed   bool  // fetching has a place to start
+	suspect  int64 // next when the log was first seen to be empty and to begin behind it
+	skipTo   int64 // records below are left out
+	jumped   bool  // fetching was sent to skipTo
 }
 
 // messageOverhead stands for the attributes and framing that a record gets, in
@@ -35,7 +40,7 @@ func cost(r *kgo.Record) int64 {
 }
 
 // accept packs what one poll brought of one partition.
-func (l *lane) accept(topicID [16]byte, fp kgo.FetchPartition) {
+func (l *lane) accept(id topicID, fp kgo.FetchPartition) {
 	p := l.parts[fp.Partition]
 	if p == nil {
 		// Polled just before the partition was taken away.
@@ -46,32 +51,55 @@ func (l *lane) accept(topicID [16]byte, fp kgo.FetchPartition) {
 		l.gate.give(l.route.Topic, n)
 		return
 	}
-	if topicID != ([16]byte{}) && topicID != p.topicID {
-		p.topicID, p.prefix = topicID, nil
+	if id != (topicID{}) && id != p.topicID {
+		p.topicID, p.prefix = id, nil
 	}
-	if p.prefix == nil {
-		p.prefix = l.encoder.Partition(p.topicID, fp.Partition)
+	if len(fp.Records) > 0 {
+		l.lost(p, min(fp.LogStartOffset, fp.Records[0].Offset))
 	}
 	now := time.Now()
 	for _, r := range fp.Records {
-		l.pack(p, r, fp.LogStartOffset, now)
+		if l.skips(p, r.Offset, fp.HighWatermark) {
+			l.gate.give(l.route.Topic, cost(r))
+		} else {
+			l.pack(p, r, now)
+		}
 	}
 	l.stats.polled.Add(int64(len(fp.Records)))
 }
 
 // pack appends one record to the open slab of its queue. The record is garbage
 // afterwards.
-func (l *lane) pack(p *partition, r *kgo.Record, logStart int64, now time.Time) {
+func (l *lane) pack(p *partition, r *kgo.Record, now time.Time) {
 	to := position{next: r.Offset + 1, epoch: r.LeaderEpoch}
 	n := cost(r)
 	if r.Attrs.IsControl() {
 		// Settled at once: commit and lag must reach the end of a transactional topic.
+		p.next, p.epoch = to.next, to.epoch
 		l.settled(p.ledger.begin(r.Offset, to))
 		l.gate.give(l.route.Topic, n)
 		return
 	}
-	l.fill(p, r, logStart)
+	l.fill(p, r)
+	f := l.lay(p, now, nil)
+	f.cost += n
+	f.cover(p.ledger, r.Offset, to)
+	// A full slab has nothing to wait for, not even for the record after it.
+	if f.batch.Refusal != nil || f.batch.Len() == message.MaxMessages {
+		p.queue.seal()
+	}
+}
+
+// lay appends l.record to the open slab of p's queue. A record that cannot be
+// published, because of why or of what the encoder says, gets one of its own.
+func (l *lane) lay(p *partition, now time.Time, why *message.Refusal) *flight {
+	if p.prefix == nil {
+		p.prefix = l.encoder.Partition(p.topicID, p.ledger.partition)
+	}
 	size, refusal := l.encoder.Measure(p.prefix, &l.record)
+	if why != nil {
+		refusal = why
+	}
 	q := p.queue
 	if q.open != nil && (refusal != nil || q.open.batch.Size()+size > l.sizes.SlabBytes) {
 		q.seal()
@@ -85,16 +113,11 @@ func (l *lane) pack(p *partition, r *kgo.Record, logStart int64, now time.Time) 
 	f.batch.Slab = l.pool.grow(f.batch.Slab, size)
 	f.batch.Starts = append(f.batch.Starts, int32(len(f.batch.Slab)))
 	f.batch.Slab = l.encoder.AppendTo(f.batch.Slab)
-	f.cost += n
-	f.cover(p.ledger, r.Offset, to)
-	// A full slab has nothing to wait for, not even for the record after it.
-	if refusal != nil || f.batch.Len() == message.MaxMessages {
-		q.seal()
-	}
+	return f
 }
 
 // fill translates r into the encoder's record, reusing its header slice.
-func (l *lane) fill(p *partition, r *kgo.Record, logStart int64) {
+func (l *lane) fill(p *partition, r *kgo.Record) {
 	m := &l.record
 	m.Key, m.Value, m.Offset, m.LeaderEpoch = r.Key, r.Value, r.Offset, r.LeaderEpoch
 	m.TimestampMs = r.Timestamp.UnixMilli()
@@ -104,7 +127,7 @@ func (l *lane) fill(p *partition, r *kgo.Record, logStart int64) {
 	}
 	m.Gap = 0
 	if p.expected >= 0 {
-		m.Gap = max(r.Offset-max(p.expected, logStart), 0)
+		m.Gap = max(r.Offset-p.expected, 0)
 	}
-	p.expected = r.Offset + 1
+	p.expected, p.next, p.epoch = r.Offset+1, r.Offset+1, r.LeaderEpoch
 }

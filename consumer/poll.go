@@ -51,32 +51,45 @@ func (c *Consumer) poll(ctx context.Context) error {
 // deliver accounts what a poll brought and hands it to the lanes. It never
 // blocks. It returns the number of records, and whether a partition failed.
 func (c *Consumer) deliver(fetches kgo.Fetches) (records int, failed bool) {
+	// What happened to a log comes before what is read of it now.
+	fetches.EachPartition(func(ft kgo.FetchTopicPartition) {
+		if ft.Err != nil {
+			failed = unreadable(&ft.FetchPartition) || c.noteFetch(ft.Topic, ft.Partition, ft.Err) || failed
+		}
+	})
 	for i := range fetches {
 		for _, ft := range fetches[i].Topics {
 			l := c.lanes[ft.Topic]
+			if l == nil {
+				continue
+			}
 			var bytes int64
+			useful := false
 			for _, fp := range ft.Partitions {
-				if fp.Err != nil {
-					failed = c.noteFetch(ft.Topic, fp.Partition, fp.Err) || failed
-				}
-				if l == nil || len(fp.Records) == 0 {
-					continue
-				}
 				for _, r := range fp.Records {
 					bytes += cost(r)
 				}
+				if len(fp.Records) > 0 {
+					c.blocks.healed(ft.Topic, fp.Partition)
+				}
 				records += len(fp.Records)
+				useful = useful || len(fp.Records) > 0 || unreadable(&fp)
 			}
-			if bytes == 0 {
+			if !useful {
 				continue
 			}
-			c.noteHealed(ft.Topic)
-			c.gate.take(ft.Topic, bytes)
+			if bytes > 0 {
+				c.noteHealed(ft.Topic)
+				c.gate.take(ft.Topic, bytes)
+			}
 			id, partitions := ft.TopicID, ft.Partitions
 			l.inbox.put(func() {
 				for _, fp := range partitions {
 					if len(fp.Records) > 0 {
 						l.accept(id, fp)
+					}
+					if unreadable(&fp) {
+						l.blocked(&fp)
 					}
 				}
 			})
@@ -102,8 +115,12 @@ func (c *Consumer) noteFetch(topic string, partition int32, err error) bool {
 	var loss *kgo.ErrDataLoss
 	switch {
 	case errors.As(err, &loss):
-		c.noteTruncation(topic, partition, loss)
-	case errors.Is(err, kerr.UnknownTopicOrPartition), errors.Is(err, kerr.UnknownTopicID):
+		if l := c.lanes[topic]; l != nil {
+			l.inbox.put(func() { l.truncated(partition, loss) })
+		}
+	case errors.Is(err, kerr.UnknownTopicID):
+		c.incarnations.owe(topic) // the next look knows whether it is gone or another
+	case errors.Is(err, kerr.UnknownTopicOrPartition):
 		c.noteMissing(topic, err)
 	default:
 		c.noteBlocked(topic, partition, err)

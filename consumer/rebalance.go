@@ -22,28 +22,9 @@ func (c *Consumer) onAssigned(_ context.Context, _ *kgo.Client, assigned map[str
 	c.joined.Store(true)
 }
 
-// onPlaced tells the lanes where fetching starts. It changes nothing and never
-// fails: an error would make the client give up every partition. It insists on
-// the topic ids, since without one a broker before 3.1 would give the records
-// keys that are not theirs, and fetching begins only after it returned; ctx
-// ends when the session does.
-func (c *Consumer) onPlaced(ctx context.Context, start map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
-	ids := c.topicIDs(ctx, start)
-	for topic, partitions := range start {
-		l := c.lanes[topic]
-		if l == nil {
-			continue
-		}
-		for n, offset := range partitions {
-			committed, id := max(offset.EpochOffset().Offset, -1), ids[topic]
-			l.inbox.put(func() { l.placed(n, committed, id) })
-		}
-	}
-	return start, nil
-}
-
-func (c *Consumer) topicIDs(ctx context.Context, of map[string]map[int32]kgo.Offset) map[string][16]byte {
-	ids := make(map[string][16]byte, len(of))
+// topicIDs asks for the ids of topics until somebody answers or ctx ends.
+func (c *Consumer) topicIDs(ctx context.Context, of map[string]map[int32]kgo.Offset) map[string]topicID {
+	ids := make(map[string]topicID, len(of))
 	topics := make([]string, 0, len(of))
 	for topic := range of {
 		topics = append(topics, topic)
@@ -63,17 +44,12 @@ func (c *Consumer) topicIDs(ctx context.Context, of map[string]map[int32]kgo.Off
 		details, err := admin.ListTopics(ctx, topics...)
 		if err == nil {
 			for _, d := range details {
-				ids[d.Topic] = d.ID
+				ids[d.Topic] = topicID(d.ID)
 			}
 			return ids
 		}
 		c.noteGroup("", err)
-		pause := time.NewTimer(pollBackoff)
-		select {
-		case <-ctx.Done():
-		case <-pause.C:
-		}
-		pause.Stop()
+		sleep(ctx, pollBackoff)
 	}
 	return ids
 }

@@ -19,10 +19,12 @@ type retirement struct {
 	done     chan struct{} // closed by the lane when the ledgers are detached
 }
 
-// assign begins new ledgers for partitions that the group gave us.
+// assign begins new ledgers for partitions that the group gave us. One that we
+// have comes again when its topic was begun anew: what is open of it is cut off.
 func (l *lane) assign(partitions []int32) {
+	l.detach(l.leave(partitions))
 	for _, n := range partitions {
-		p := &partition{ledger: &ledger{partition: n}, queue: l.shared, expected: -1}
+		p := &partition{ledger: &ledger{partition: n}, queue: l.shared, expected: -1, next: -1, suspect: -1}
 		if p.queue == nil {
 			p.queue = &queue{limit: 1}
 			l.queues[p.queue] = struct{}{}
@@ -34,9 +36,9 @@ func (l *lane) assign(partitions []int32) {
 // placed notes where fetching of a partition starts: its committed offset, -1
 // when it has none, and the topic id from the metadata for brokers whose fetch
 // responses have none.
-func (l *lane) placed(partition int32, committed int64, topicID [16]byte) {
+func (l *lane) placed(partition int32, committed int64, id topicID) {
 	if p := l.parts[partition]; p != nil {
-		p.expected, p.topicID, p.prefix, p.placed = committed, topicID, nil, true
+		p.expected, p.next, p.topicID, p.prefix, p.placed = committed, committed, id, nil, true
 	}
 }
 
@@ -118,6 +120,16 @@ func (l *lane) detach(parts []*partition) {
 		if f.detached() {
 			f.cancel()
 		}
+	}
+}
+
+// orphan cuts every ledger off and lets what was read go on: the topic it comes
+// from is gone, so that nobody could read it again.
+func (l *lane) orphan() {
+	for _, p := range l.leave(nil) {
+		p.queue.seal()
+		p.ledger.detached = true
+		delete(l.safe, p.ledger.partition)
 	}
 }
 

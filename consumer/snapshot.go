@@ -1,6 +1,7 @@
 package consumer
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -61,7 +62,7 @@ func (c *Consumer) Snapshot() Snapshot {
 			Fetched: l.stats.fetched.Load(), Polled: l.stats.polled.Load(), Settled: l.stats.settled.Load(),
 			Batches: l.stats.batches.Load(), Abandoned: l.stats.abandoned.Load(), InFlight: l.stats.inFlight.Load(),
 			InHand: hands[topic].bytes, Paused: hands[topic].paused, Pauses: hands[topic].pauses,
-			Trouble: c.troubles.of(topic),
+			Trouble: cmp.Or(c.troubles.of(topic), c.blocks.of(topic)),
 		}
 		if oldest := l.stats.oldest.Load(); oldest != 0 {
 			r.Oldest = time.Unix(0, oldest)

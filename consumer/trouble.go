@@ -106,16 +106,15 @@ func (c *Consumer) noteBlocked(topic string, partition int32, err error) {
 		kind, reason = fault.AccessRefused, why
 		c.noteGivenUp(topic, partition)
 	}
-	if c.troubles.note(topic, reason, kind == fault.AccessRefused) {
+	isNew := false
+	if partition >= 0 && kind == fault.PartitionBlocked {
+		isNew = c.blocks.note(topic, partition, reason)
+	} else {
+		isNew = c.troubles.note(topic, reason, kind == fault.AccessRefused)
+	}
+	if isNew {
 		c.opts.Events(fault.Event{Kind: kind, Topic: topic, Partition: partition, Reason: reason, Err: err})
 	}
-}
-
-func (c *Consumer) noteTruncation(topic string, partition int32, loss *kgo.ErrDataLoss) {
-	c.opts.Events(fault.Event{
-		Kind: fault.Truncated, Topic: topic, Partition: partition, First: loss.ResetTo, Next: loss.ConsumedTo,
-		Reason: "the log was truncated below what was read: what was written again there is read under a new leader epoch", Err: loss,
-	})
 }
 
 // noteCommit remembers a failed commit. What was not committed is committed
@@ -134,7 +133,10 @@ func (c *Consumer) onCommitted(_ *kgo.Client, _ *kmsg.OffsetCommitRequest, resp 
 	}
 	for i := range resp.Topics {
 		for j := range resp.Topics[i].Partitions {
-			c.noteCommit(kerr.ErrorForCode(resp.Topics[i].Partitions[j].ErrorCode))
+			err := kerr.ErrorForCode(resp.Topics[i].Partitions[j].ErrorCode)
+			if causeOf(err) != Missing { // the looks tell of a topic that is gone
+				c.noteCommit(err)
+			}
 		}
 	}
 }

@@ -10,6 +10,9 @@ const (
 	Refused Reason = "refused"
 	// Undecodable: the value is not what the route's format asks for.
 	Undecodable Reason = "undecodable"
+	// Skipped: an operator gave up a range of offsets, of which the message is the
+	// first. It has no data.
+	Skipped Reason = "skipped"
 )
 
 // Refusal says why a record can never be published as it is. Detail is one

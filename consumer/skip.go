@@ -1,0 +1,76 @@
+package consumer
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/mskbridge/mskbridge/internal/message"
+)
+
+// Skip is a range of offsets of one partition, From first and To next, that an
+// operator gave up: its records are not published. It stands on the dead-letter
+// topic as one message.
+type Skip struct {
+	Partition int32
+	From, To  int64
+}
+
+// skipAt returns where the range that holds offset ends, 0 for none.
+func (l *lane) skipAt(n int32, offset int64) int64 {
+	for _, s := range l.route.Skip {
+		if s.Partition == n && s.From <= offset && offset < s.To {
+			return s.To
+		}
+	}
+	return 0
+}
+
+// skips reports whether the record at offset is to be left out, and notes the
+// range on the dead-letter topic when it is entered. end is the log end: what
+// is not written yet is not given up.
+func (l *lane) skips(p *partition, offset, end int64) bool {
+	if offset < p.skipTo {
+		return true
+	}
+	to := min(l.skipAt(p.ledger.partition, offset), end)
+	if to <= offset {
+		return false
+	}
+	l.record = message.Record{Headers: l.record.Headers[:0], Value: []byte{}, TimestampMs: -1, Offset: offset, LeaderEpoch: -1}
+	f := l.lay(p, time.Now(), &message.Refusal{
+		Reason: message.Skipped,
+		Detail: fmt.Sprintf("offsets %d to %d of partition %d were left out, as the routes file says", offset, to-1, p.ledger.partition),
+	})
+	f.cover(p.ledger, offset, position{to, p.epoch})
+	p.queue.seal()
+	p.expected, p.next, p.skipTo, p.jumped = to, to, to, false
+	return true
+}
+
+// unreadable reports whether a broker sent bytes that are no records: a corrupt
+// batch, an unknown compression, or more than may be decompressed.
+func unreadable(fp *kgo.FetchPartition) bool {
+	var answer *kerr.Error
+	return fp.Err != nil && fp.HighWatermark > 0 && !errors.As(fp.Err, &answer)
+}
+
+// blocked is told that the batch at the position of a partition is unreadable.
+// Where an operator skips it, fetching goes on behind the range as soon as all
+// before is settled: where the client is told to go, it also commits.
+func (l *lane) blocked(fp *kgo.FetchPartition) {
+	p := l.parts[fp.Partition]
+	switch {
+	case p == nil:
+	case p.next >= 0 && l.skips(p, p.next, fp.HighWatermark), p.skipTo > 0 && p.next == p.skipTo && !p.jumped:
+		if p.ledger.idle() {
+			p.jumped = true
+			l.jump(fp.Partition, kgo.EpochOffset{Epoch: p.epoch, Offset: p.next})
+		}
+	default:
+		l.block(fp.Partition, p.next, fp.Err)
+	}
+}
