@@ -71,7 +71,7 @@ type bench struct {
 func command(out io.Writer) error {
 	b := &bench{out: out, given: realkafka.Existing()}
 	which := flag.String("run", "full,backlog,idle", "scenarios, comma separated")
-	flag.DurationVar(&b.window, "for", 5*time.Second, "length of one measurement")
+	flag.DurationVar(&b.window, "for", 4*time.Second, "length of one measurement")
 	flag.IntVar(&b.rounds, "rounds", 1, "rounds of the scenario full; each figure is the median")
 	flag.IntVar(&b.backlog, "backlog", 300, "backlog in MB; the embedded Kafka keeps it in memory")
 	flag.Parse()
