@@ -10,9 +10,10 @@ import (
 )
 
 // settleRefused parks a batch of one that can never be published, or holds the
-// route with it until ctx ends: there is nothing that could be tried.
+// route with it until ctx ends: there is nothing that could be tried. A range
+// that an operator skips is noted there whatever the route does with poison.
 func (p *publication) settleRefused(ctx context.Context, refusal *message.Refusal) error {
-	if p.route.parks() {
+	if p.route.parks() || refusal.Reason == message.Skipped && p.route.DeadLetter != "" {
 		return p.park(ctx, 0, refusal)
 	}
 	p.batch.SetStalled(true)
@@ -68,8 +69,12 @@ func (p *publication) park(ctx context.Context, m int, refusal *message.Refusal)
 		r.release(h)
 	}
 	partition, offset := position(field)
+	next := offset + 1
+	if refusal.Reason == message.Skipped {
+		next = p.batch.Spans[0].Next // the message stands for a range
+	}
 	r.events(fault.Event{
-		Kind: fault.RecordParked, Topic: r.Topic, Partition: partition, First: offset, Next: offset + 1,
+		Kind: fault.RecordParked, Topic: r.Topic, Partition: partition, First: offset, Next: next,
 		Size: int64(len(field)), Reason: refusal.Error(),
 	})
 	return nil

@@ -58,6 +58,8 @@ func route(in *consumer.RouteSnapshot, out sink.RouteSnapshot, lag consumer.Rout
 		r.State, r.Reason = admin.Held, out.Reason
 	case out.State == sink.Retrying:
 		r.State, r.Reason = admin.Retrying, out.LastError
+	default:
+		r.Reason = lag.Reason
 	}
 	return r
 }

@@ -90,7 +90,14 @@ func consumerOptions(ctx context.Context, cfg *config.Config, log *slog.Logger) 
 		if r.Ordering == config.OrderingPartition {
 			ordering = consumer.OrderingPartition
 		}
-		in.Routes = append(in.Routes, consumer.Route{Topic: r.Topic, Destination: r.Destination, Ordering: ordering})
+		route := consumer.Route{Topic: r.Topic, Destination: r.Destination, Ordering: ordering, Start: consumer.Start{Latest: r.Start == config.StartLatest}}
+		if at, err := time.Parse(time.RFC3339, r.Start); err == nil {
+			route.Start.At = at
+		}
+		for _, skip := range r.Skip {
+			route.Skip = append(route.Skip, consumer.Skip{Partition: skip.Partition, From: skip.From, To: skip.To})
+		}
+		in.Routes = append(in.Routes, route)
 	}
 	return in, nil
 }

@@ -56,7 +56,7 @@ type Route struct {
 	Topic       string     `json:"topic"`
 	Destination string     `json:"destination"`
 	State       RouteState `json:"state"`
-	Reason      string     `json:"reason,omitempty"`     // why it is not running
+	Reason      string     `json:"reason,omitempty"`     // why it is not running, or what its lag waits for
 	Since       time.Time  `json:"since,omitzero"`       // of State
 	LastError   string     `json:"last_error,omitempty"` // also of one that is over
 

@@ -12,9 +12,7 @@ func later(f field, value string) bool {
 		{"store", set},
 		{"format", "envelope"},
 		{"value", "json"},
-		{"start", set},
 		{"headers", set},
-		{"skip", set},
 	} {
 		if l.name == f.name && (l.value == value || l.value == set && value != f.preset) {
 			return true

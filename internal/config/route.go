@@ -14,6 +14,8 @@ const (
 	OrderingPartition = "partition"
 	OnPoisonPark      = "park"
 	OnPoisonHold      = "hold"
+	StartEarliest     = "earliest"
+	StartLatest       = "latest"
 )
 
 // Route is one Kafka topic and where its records go. In a checked Config every
@@ -29,7 +31,7 @@ type Route struct {
 	Destination  string `yaml:"to,omitempty" unset:"the Kafka name" desc:"Pub/Sub topic id, or projects/P/topics/T; needed where Pub/Sub does not allow the Kafka name"`
 	RouteOptions `yaml:",inline"`
 	// Skip are ranges that an operator gave up on purpose.
-	Skip []Skip `yaml:"skip,omitempty" unset:"none" desc:"offsets to leave out, a list of {partition, from, to}"`
+	Skip []Skip `yaml:"skip,omitempty" unset:"none" desc:"offsets to leave out, a list of {partition, from, to}, to being the next that is published; recorded on the dead-letter topic"`
 
 	place string // "routes.yaml:12", for messages
 }

@@ -136,6 +136,9 @@ func (f *routesFile) resolve(deadLetter string, p *problems) []Route {
 		inherit(&r.RouteOptions, &f.Defaults)
 		if r.DeadLetter == "" {
 			r.OnPoison = OnPoisonHold
+			if len(r.Skip) > 0 {
+				p.add("%sskip needs a dead-letter topic: that is where the range is recorded", r.place)
+			}
 		}
 	}
 	return f.Routes
@@ -161,6 +164,11 @@ func (r *Route) check(p *problems) {
 	} else if err := checkPubSubName(r.Destination); err != nil {
 		p.add("%sto %q: %v", r.place, r.Destination, err)
 	}
+	for _, s := range r.Skip {
+		if s.Partition < 0 || s.From < 0 || s.From >= s.To {
+			p.add("%sskip {partition: %d, from: %d, to: %d}: want a partition and from below to, which is the first offset to publish again", r.place, s.Partition, s.From, s.To)
+		}
+	}
 	r.RouteOptions.checkValues(r.place, p)
 }
 
@@ -171,7 +179,7 @@ func (o *RouteOptions) checkValues(where string, p *problems) {
 			p.add("%sdead_letter %q: %v", where, o.DeadLetter, err)
 		}
 	}
-	if o.Start != "" && o.Start != "earliest" && o.Start != "latest" {
+	if o.Start != "" && o.Start != StartEarliest && o.Start != StartLatest {
 		if _, err := time.Parse(time.RFC3339, o.Start); err != nil {
 			p.add("%sstart %q is not earliest, latest or an RFC 3339 time", where, o.Start)
 		}

@@ -55,9 +55,9 @@ func TestRoutesFileRefuses(t *testing.T) {
 		{"store", "routes: [{topic: abc, store: gs://b/p}]\n", []string{"store is not available in this version"}},
 		{"envelope", "defaults: {format: envelope}\nroutes: [{topic: abc}]\n", []string{"defaults: format envelope is not available in this version; use raw"}},
 		{"json", "routes: [{topic: abc, value: json}]\n", []string{"value json is not available in this version"}},
-		{"latest", "routes: [{topic: abc, start: latest}]\n", []string{"start is not available in this version"}},
+		{"skip without a dead-letter topic", "routes: [{topic: abc, skip: [{partition: 3, from: 100, to: 120}]}]\n", []string{"route abc: skip needs a dead-letter topic"}},
+		{"skip of nothing", "routes: [{topic: abc, dead_letter: dead, skip: [{partition: 3, from: 120, to: 120}]}]\n", []string{"from: 120, to: 120", "from below to"}},
 		{"headers", "routes: [{topic: abc, headers: {deny: [x]}}]\n", []string{"headers is not available in this version"}},
-		{"skip", "routes: [{topic: abc, skip: [{partition: 3, from: 100, to: 120}]}]\n", []string{"skip is not available in this version"}},
 		{"two routes wrong", "routes:\n  - topic: abc\n    format: xml\n  - topic: ab\n", []string{"routes.yaml:2: route abc: format", "routes.yaml:4: route ab: a Pub/Sub topic id has 3 to 255"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
