@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strings"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
@@ -29,10 +30,10 @@ func (c *Consumer) denied(topic string, err error) string {
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
 	switch cause := causeOf(err); {
 	case untrusted:
-		return err.Error()
+		return bare(err)
 	case cause == Refused:
 		return fmt.Sprintf("brokers refuse %s (%s): check kafka-cluster:Connect, region and clock for iam, user and password for scram, and the port",
-			who, requestID.ReplaceAllString(err.Error(), ""))
+			who, requestID.ReplaceAllString(bare(err), ""))
 	case cause != Denied:
 		return ""
 	case errors.Is(err, kerr.GroupAuthorizationFailed):
@@ -42,6 +43,15 @@ func (c *Consumer) denied(topic string, err error) string {
 	default:
 		return who + " may not use the cluster: grant kafka-cluster:Connect on it"
 	}
+}
+
+// bare is the text of err without what those put in front who passed it on: the
+// same refusal reads the same, whoever met it.
+func bare(err error) string {
+	for next := errors.Unwrap(err); next != nil && strings.HasSuffix(err.Error(), next.Error()); next = errors.Unwrap(err) {
+		err = next
+	}
+	return err.Error()
 }
 
 // noteGroup remembers what is wrong with the connection or the group.
