@@ -36,7 +36,7 @@ func (c *Consumer) options() []kgo.Opt {
 		kgo.ConsumeTopics(topics...),
 		// Cooperative-sticky moves only the partitions that must move. Members are
 		// dynamic: Cloud Run instances have no stable identity, and revisions overlap.
-		kgo.Balancers(kgo.CooperativeStickyBalancer()),
+		kgo.Balancers(&c.reborn),
 		kgo.SessionTimeout(o.SessionTimeout),
 		kgo.HeartbeatInterval(min(3*time.Second, o.SessionTimeout/3)),
 		kgo.RebalanceTimeout(30*time.Second),

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/mskbridge/mskbridge/internal/fault"
 )
@@ -19,6 +20,7 @@ type Consumer struct {
 	opts   Options
 	lanes  map[string]*lane
 	gate   *gate
+	reborn reborn
 	client atomic.Pointer[kgo.Client] // nil until Run
 	made   chan struct{}              // closed by Run when client is there
 
@@ -51,6 +53,12 @@ func New(o Options, p Publisher) (*Consumer, error) {
 		o.Events = func(fault.Event) {}
 	}
 	c := &Consumer{opts: o, lanes: make(map[string]*lane, len(o.Routes)), made: make(chan struct{})}
+	c.reborn.GroupBalancer = kgo.CooperativeStickyBalancer()
+	c.reborn.member = func() string {
+		<-c.made // the client may sync before its constructor has returned
+		id, _ := c.client.Load().GroupMetadata()
+		return id
+	}
 	c.gate = newGate(o.Sizes.Window, lazyPauser{c}, o.Routes)
 	pool := new(slabPool)
 	for _, r := range o.Routes {
@@ -83,7 +91,12 @@ func (p lazyPauser) ResumeFetchTopics(topics ...string) {
 // group within 2 s more, and closes the client within 0.5 s more. It returns
 // nil after such a stop, also when work had to be abandoned.
 func (c *Consumer) Run(ctx context.Context) error {
-	ctx = kgo.PreCommitFnContext(ctx, c.incarnations.stamp)
+	ctx = kgo.PreCommitFnContext(ctx, func(req *kmsg.OffsetCommitRequest) error {
+		if err := c.reborn.mayCommit(); err != nil {
+			return err
+		}
+		return c.incarnations.stamp(req)
+	})
 	client, err := kgo.NewClient(append(c.options(), kgo.WithContext(context.WithoutCancel(ctx)))...)
 	if err != nil {
 		return fmt.Errorf("configuring the kafka client: %w", err)

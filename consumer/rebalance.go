@@ -60,6 +60,10 @@ func (c *Consumer) onRevoked(ctx context.Context, cl *kgo.Client, revoked map[st
 	if len(revoked) == 0 {
 		return
 	}
+	if c.reborn.stale.Load() {
+		c.onLost(ctx, cl, revoked)
+		return
+	}
 	c.retire(revoked, drainRevoke, drainQuiet)
 	within(ctx, commitRevoke, func(ctx context.Context) { c.noteCommit(cl.CommitMarkedOffsets(ctx)) })
 }
@@ -67,6 +71,7 @@ func (c *Consumer) onRevoked(ctx context.Context, cl *kgo.Client, revoked map[st
 // onLost detaches without a commit: the group has given the partitions away.
 func (c *Consumer) onLost(_ context.Context, _ *kgo.Client, lost map[string][]int32) {
 	c.joined.Store(false)
+	c.reborn.lost()
 	for topic, partitions := range lost {
 		if l := c.lanes[topic]; l != nil {
 			l.inbox.put(func() { l.lose(partitions) })
