@@ -24,6 +24,15 @@ func (o *Options) reach() []kgo.Opt {
 	return opts
 }
 
+// fetchMaxWaitMillis is how long a broker waits for something to send.
+const fetchMaxWaitMillis = 500
+
+// batchLimits bound what one answer holds: one batch may be larger than any
+// fetch size, but a bomb may not fill memory.
+func batchLimits() []kgo.Opt {
+	return []kgo.Opt{kgo.BrokerMaxReadBytes(100 << 20), kgo.MaxDecompressBatchBytes(64 << 20)}
+}
+
 // options are those of the one Kafka client that consumes.
 func (c *Consumer) options() []kgo.Opt {
 	o := &c.opts
@@ -31,7 +40,7 @@ func (c *Consumer) options() []kgo.Opt {
 	for i, r := range o.Routes {
 		topics[i] = r.Topic
 	}
-	return append(o.reach(),
+	return append(append(o.reach(), batchLimits()...),
 		kgo.ConsumerGroup(o.Group),
 		kgo.ConsumeTopics(topics...),
 		// Cooperative-sticky moves only the partitions that must move. Members are
@@ -55,12 +64,9 @@ func (c *Consumer) options() []kgo.Opt {
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
 		kgo.KeepControlRecords(),
 		kgo.FetchMinBytes(1),
-		kgo.FetchMaxWait(500*time.Millisecond),
+		kgo.FetchMaxWait(fetchMaxWaitMillis*time.Millisecond),
 		kgo.FetchMaxBytes(o.Sizes.FetchMaxBytes),
 		kgo.FetchMaxPartitionBytes(o.Sizes.FetchMaxPartition),
-		// One batch may be larger than any fetch size; a bomb may not fill memory.
-		kgo.BrokerMaxReadBytes(100<<20),
-		kgo.MaxDecompressBatchBytes(64<<20),
 		kgo.MetadataMaxAge(time.Minute),
 		kgo.MetadataMinAge(time.Second),
 		kgo.WithHooks(fetchedHook{c.lanes}, &renewals{tell: o.Events, fresh: map[int32]int{}}),

@@ -2,7 +2,6 @@ package consumer
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -37,17 +36,8 @@ type Consumer struct {
 
 // New checks o and allocates. It dials nothing and starts nothing.
 func New(o Options, p Publisher) (*Consumer, error) {
-	switch {
-	case len(o.Brokers) == 0:
-		return nil, errors.New("no brokers")
-	case o.Group == "", o.Cluster == "":
-		return nil, errors.New("no group or cluster alias")
-	case len(o.Routes) == 0:
-		return nil, errors.New("no routes")
-	case o.Sizes.Window <= 0 || o.Sizes.SlabBytes <= 0 || o.Sizes.InFlight <= 0 || o.Sizes.FetchMaxBytes <= 0 || o.Sizes.FetchMaxPartition <= 0:
-		return nil, errors.New("window, slab, fetch sizes and requests in flight must be positive")
-	case o.SessionTimeout <= 0:
-		return nil, errors.New("no session timeout")
+	if err := o.check(); err != nil {
+		return nil, err
 	}
 	if o.Events == nil {
 		o.Events = func(fault.Event) {}

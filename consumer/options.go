@@ -2,6 +2,7 @@ package consumer
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"time"
@@ -87,6 +88,24 @@ type Options struct {
 	Events func(fault.Event)
 	// ClientLog gets the Kafka client's own lines; nil discards them.
 	ClientLog *slog.Logger
+}
+
+// check says what is missing.
+func (o *Options) check() error {
+	switch {
+	case len(o.Brokers) == 0:
+		return errors.New("no brokers")
+	case o.Group == "", o.Cluster == "":
+		return errors.New("no group or cluster alias")
+	case len(o.Routes) == 0:
+		return errors.New("no routes")
+	case o.Sizes.Window <= 0 || o.Sizes.SlabBytes <= 0 || o.Sizes.InFlight <= 0 || o.Sizes.FetchMaxBytes <= 0 || o.Sizes.FetchMaxPartition <= 0:
+		return errors.New("window, slab, fetch sizes and requests in flight must be positive")
+	case o.SessionTimeout <= 0:
+		return errors.New("no session timeout")
+	default:
+		return nil
+	}
 }
 
 // Limits of time. The sum of the shutdown steps, 8 s, leaves room under the

@@ -29,6 +29,7 @@ type request struct {
 	batch   *message.Batch
 	at      time.Time
 	records []published // decoded at the call: the slab may be reused after it
+	wire    []string    // its messages as protobuf has them, decoded likewise
 	answer  chan error  // written by the test, read by Publish
 	ended   chan error  // what Publish returned
 }
@@ -59,7 +60,7 @@ type scriptedPublisher struct {
 }
 
 func (p *scriptedPublisher) Publish(ctx context.Context, b *message.Batch) (err error) {
-	r := &request{batch: b, at: time.Now(), records: decode(b), answer: make(chan error, 1), ended: make(chan error, 1)}
+	r := &request{batch: b, at: time.Now(), records: decode(b), wire: wire(b), answer: make(chan error, 1), ended: make(chan error, 1)}
 	defer func() {
 		if err == nil && p.acked != nil {
 			p.acked(r)
@@ -179,4 +180,13 @@ func TestDecodeReadsWhatTheEncoderWrites(t *testing.T) {
 	if len(got) != 3 || got[2] != want || got[0].gap != -1 || got[0].value != "first" || got[1].value != "" {
 		t.Errorf("decoded %+v, want the last to be %+v", got, want)
 	}
+}
+
+// wire copies the messages of a batch.
+func wire(b *message.Batch) []string {
+	all := make([]string, b.Len())
+	for i := range all {
+		all[i] = string(b.Part(i, i+1))
+	}
+	return all
 }
