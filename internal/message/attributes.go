@@ -27,6 +27,14 @@ const (
 	AttrTraceparent = "googclient_traceparent"
 )
 
+// Names of the attributes of a message whose value lies elsewhere, since no
+// request could carry it: a claim check. Its data is empty.
+const (
+	AttrValueSHA256 = "kafka_value_sha256" // of the value, lower-case hex
+	AttrValueSize   = "kafka_value_size"   // of the value, in bytes
+	AttrValueURL    = "kafka_value_url"    // where it lies: gs://bucket/prefix/key
+)
+
 // Names of the attributes that a parked message has besides.
 const (
 	AttrParkedDestination = "mskbridge_destination" // topic that the message was meant for

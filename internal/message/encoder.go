@@ -13,19 +13,22 @@ import (
 // concurrent use.
 type Encoder struct {
 	cluster, topic string
-	ordered        bool
+	ordered, byKey bool
+	filter         *HeaderFilter // nil: all headers are sent
 	head           []byte
 	topicAttribute []byte
 
-	headers headerPlan
-	key     []byte // encoded form of a key that is not plain text
+	headers  headerPlan
+	kept     []Header // those that filter keeps
+	key      []byte   // encoded form of a key that is not plain text
+	keyField []byte   // ordering key, encoded, where it comes from the key
 
 	offset, timestamp number
 
 	// Layout of the record measured last, consumed by AppendTo.
 	value       []byte
 	attributes  []byte // all of them, encoded
-	orderingKey []byte // encoded field, of the partition; empty for none
+	orderingKey []byte // encoded field, of the partition or the key; empty for none
 	size        int    // of the PubsubMessage
 }
 
@@ -55,6 +58,15 @@ func NewEncoder(cluster, topic, destination string, ordered bool) *Encoder {
 	}
 }
 
+// OrderByKey gives each message the value of kafka_key as its ordering key, so
+// the base64 or hash of a key that is not plain text. A null key and an empty one
+// give none. Call it before the first Measure, on an Encoder that is not ordered.
+func (e *Encoder) OrderByKey() { e.byKey = true }
+
+// Filter leaves out the headers that f does not keep; nil keeps all. Call it
+// before the first Measure.
+func (e *Encoder) Filter(f *HeaderFilter) { e.filter = f }
+
 // Head returns the encoded destination, field 1 of each request of the route.
 // It is shared and must not be written.
 func (e *Encoder) Head() []byte { return e.head }
@@ -83,18 +95,23 @@ func (e *Encoder) Measure(p *Partition, r *Record) (int, *Refusal) {
 	var digits [20]byte
 	decimal := strconv.AppendInt(digits[:0], r.Offset, 10)
 	keyEncoding := encodingOf(r.Key)
-	e.headers.plan(r.Headers, MaxAttributes-e.besideHeaders(r, keyEncoding))
+	headers := r.Headers
+	if e.filter != nil {
+		e.kept = e.filter.appendKept(e.kept[:0], headers)
+		headers = e.kept
+	}
+	e.headers.plan(headers, MaxAttributes-e.besideHeaders(r, keyEncoding))
 
 	b := e.attributes[:0]
 	if i := e.headers.trace; i >= 0 {
-		b = appendAttribute(b, AttrTraceparent, r.Headers[i].Value)
+		b = appendAttribute(b, AttrTraceparent, headers[i].Value)
 	}
 	if p.epoch != r.LeaderEpoch || p.id.before == nil {
 		p.epoch = r.LeaderEpoch
 		p.id.follow(appendIDEpoch(p.idPrefix, r.LeaderEpoch))
 	}
 	b = p.id.appendTo(b, decimal)
-	b = e.headers.appendTo(b, r.Headers)
+	b = e.headers.appendTo(b, headers)
 	if r.Key != nil {
 		b = e.appendKey(b, r.Key, keyEncoding)
 	}
@@ -112,6 +129,9 @@ func (e *Encoder) Measure(p *Partition, r *Record) (int, *Refusal) {
 	e.attributes = append(b, e.topicAttribute...)
 
 	e.value, e.orderingKey = r.Value, p.orderingKey
+	if e.byKey && len(r.Key) > 0 {
+		e.orderByKey(r.Key, keyEncoding)
+	}
 	e.size = len(e.attributes) + len(e.orderingKey)
 	if len(e.value) > 0 {
 		e.size += sizeField(len(e.value))
@@ -121,6 +141,13 @@ func (e *Encoder) Measure(p *Partition, r *Record) (int, *Refusal) {
 		return n, &Refusal{TooLarge, fmt.Sprintf("a request with it alone has %d bytes, the limit is %d", len(e.head)+n, MaxRequest)}
 	}
 	return n, nil
+}
+
+// OrderingKey returns the ordering key of the record measured last, empty for
+// none. It is valid until the next Measure or AppendTo.
+func (e *Encoder) OrderingKey() []byte {
+	_, key, _, _ := next(e.orderingKey)
+	return key
 }
 
 // AppendTo appends the message field that Measure laid out, once.
@@ -133,6 +160,7 @@ func (e *Encoder) AppendTo(slab []byte) []byte {
 	slab = append(slab, e.orderingKey...)
 	// An idle route must not keep the Kafka client's buffer alive.
 	e.value, e.attributes, e.orderingKey, e.size = nil, e.attributes[:0], nil, 0
+	clear(e.kept)
 	return slab
 }
 
@@ -181,4 +209,13 @@ func (e *Encoder) appendKey(b, key []byte, encoding string) []byte {
 	}
 	b = appendAttribute(b, AttrKey, e.key)
 	return appendAttribute(b, AttrKeyEncoding, encoding)
+}
+
+// orderByKey makes the ordering key of what appendKey wrote.
+func (e *Encoder) orderByKey(key []byte, encoding string) {
+	if encoding != "" {
+		key = e.key
+	}
+	e.keyField = append(appendField(e.keyField[:0], tagOrderingKey, len(key)), key...)
+	e.orderingKey = e.keyField
 }

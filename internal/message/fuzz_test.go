@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"testing"
@@ -92,9 +93,20 @@ func FuzzEncode(f *testing.F) {
 	seedHeaders(f, func(program []byte) {
 		f.Add(program, []byte("\x00\x01a\x01b"), []byte("key"), []byte("value"), byte(3), int64(1700000000000), int64(42), int32(7), int64(0), true)
 		f.Add(program, program, []byte("\xff"), []byte(""), byte(0), int64(-1), int64(0), int32(-1), int64(3), false)
+		f.Add(program, program, []byte("\xff"), []byte(""), byte(0x0f), int64(-1), int64(0), int32(-1), int64(3), true)
+		f.Add(program, program, []byte("key"), []byte("v"), byte(0x57), int64(1), int64(9), int32(1), int64(0), false)
 	})
 	f.Fuzz(func(t *testing.T, program, other, key, value []byte, null byte, ts, offset int64, epoch int32, gap int64, ordered bool) {
-		routes := []route{{ordered: ordered}, {ordered: ordered, topicID: [16]byte{9}, partition: 1 << 20}}
+		one := route{ordered: ordered && null&4 == 0, byKey: null&4 != 0}
+		if null&8 != 0 {
+			one.deny = []string{"na*", "*\"*", "trace"}
+		}
+		if null&16 != 0 {
+			one.allow = []string{"n*1", "traceparent", "*", "a"}[:1+null>>6]
+		}
+		two := one
+		two.topicID, two.partition = [16]byte{9}, 1<<20
+		routes := []route{one, two}
 		e, p := routes[0].encoder()
 		partitions := []*message.Partition{p, e.Partition(routes[1].topicID, routes[1].partition)}
 		if null&1 == 0 {
@@ -116,12 +128,16 @@ func FuzzEncode(f *testing.F) {
 				t.Fatalf("refused: %v", refusal)
 			}
 			before := len(request)
+			orderingKey := string(e.OrderingKey())
 			request = e.AppendTo(request)
 			if len(request)-before != n {
 				t.Fatalf("record %d: measured %d, wrote %d", i, n, len(request)-before)
 			}
 			m := routes[i%2].reference(&rec)
 			checkLegal(t, m)
+			if orderingKey != m.OrderingKey {
+				t.Fatalf("record %d: ordering key %q, want %q", i, orderingKey, m.OrderingKey)
+			}
 			want = append(want, marshal(t, m)[len(e.Head()):]...)
 			if id, ok := message.Attribute(request[before:], message.AttrIdempotencyKey); !ok || id != routes[i%2].id(&rec).String() {
 				t.Fatalf("record %d: Attribute = %q, %v", i, id, ok)
@@ -129,6 +145,54 @@ func FuzzEncode(f *testing.F) {
 		}
 		if got := request[len(e.Head()):]; !bytes.Equal(got, want) {
 			t.Fatalf("got  %v\nwant %v", decode(t, got), decode(t, want))
+		}
+	})
+}
+
+// FuzzClaim: whatever the field, the claim is legal; of a record's field it
+// keeps everything but the data, or counts what had to go.
+func FuzzClaim(f *testing.F) {
+	seedHeaders(f, func(program []byte) {
+		e, p := route{ordered: true}.encoder()
+		e.Measure(p, &message.Record{Headers: headersFrom(program), Gap: 1})
+		f.Add(program, []byte("value"), []byte("key"), e.AppendTo(nil), "gs://bucket/prefix/key")
+	})
+	f.Fuzz(func(t *testing.T, program, value, key, field []byte, url string) {
+		checkLegal(t, decode(t, message.Claim(field, url, sha256.Sum256(value)))[0])
+
+		rec := message.Record{Key: key, Value: value, Headers: headersFrom(program), Gap: 1, TimestampMs: 5}
+		r := route{byKey: true}
+		e, p := r.encoder()
+		e.Measure(p, &rec)
+		field = e.AppendTo(nil)
+		if !bytes.Equal(message.Value(field), value) {
+			t.Errorf("value %x, want %x", message.Value(field), value)
+		}
+		sum := sha256.Sum256(value)
+		claim := message.Claim(field, "gs://bucket/key", sum)
+		m := decode(t, claim)[0]
+		checkLegal(t, m)
+		if !bytes.Equal(claim, marshal(t, m)[len(e.Head()):]) {
+			t.Errorf("bytes are not protobuf's for %v", m)
+		}
+		want := r.reference(&rec)
+		if len(m.Data) > 0 || m.OrderingKey != want.OrderingKey {
+			t.Errorf("%d bytes of data, ordering key %q, want none, %q", len(m.Data), m.OrderingKey, want.OrderingKey)
+		}
+		want.Attributes["kafka_value_url"] = "gs://bucket/key"
+		want.Attributes["kafka_value_size"] = strconv.Itoa(len(value))
+		want.Attributes["kafka_value_sha256"] = hex.EncodeToString(sum[:])
+		if len(want.Attributes) <= message.MaxAttributes {
+			if !maps.Equal(m.Attributes, want.Attributes) {
+				t.Errorf("attributes %v\nwant %v", m.Attributes, want.Attributes)
+			}
+			return
+		}
+		checkHeaders(t, m.Attributes, rec.Headers)
+		for name, value := range want.Attributes {
+			if got, ok := m.Attributes[name]; got != value && (ok && name != "kafka_headers_dropped" || !strings.HasPrefix(name, "kafka_header")) {
+				t.Errorf("%s is %q, want %q", name, got, value)
+			}
 		}
 	})
 }

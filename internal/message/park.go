@@ -24,7 +24,7 @@ const (
 // nothing waits behind a parked record. Headers that have to give way are
 // added to kafka_headers_dropped. The field is only read.
 func Park(field []byte, r *Refusal, destination string) []byte {
-	m := unpack(field)
+	m := unpack(field, parkedOwn)
 	attributes := m.appendAttributes(make([]byte, 0, 2048))
 	attributes = appendAttribute(attributes, AttrParkedDestination, legalValue(destination))
 	attributes = appendAttribute(attributes, AttrParkedDetail, legalValue(r.Detail))
@@ -50,7 +50,9 @@ func Park(field []byte, r *Refusal, destination string) []byte {
 
 // unpacked is a message field taken apart. All slices point into it.
 type unpacked struct {
+	own     int // attributes that the caller adds
 	data    []byte
+	order   []byte  // ordering key
 	entries []entry // legal attributes that Park does not replace, in wire order
 	headers int     // how many of the entries are headers
 	dropped int     // kafka_headers_dropped so far
@@ -60,9 +62,10 @@ type entry struct{ name, value []byte }
 
 func (e entry) isHeader() bool { return bytes.HasPrefix(e.name, []byte(AttrHeaderPrefix)) }
 
-// unpack reads as far as field is well formed.
-func unpack(field []byte) unpacked {
-	var m unpacked
+// unpack reads as far as field is well formed, for a message that gets own
+// attributes more.
+func unpack(field []byte, own int) unpacked {
+	m := unpacked{own: own}
 	_, rest, _, ok := next(field)
 	for ok {
 		var tag byte
@@ -70,10 +73,12 @@ func unpack(field []byte) unpacked {
 		if tag, content, rest, ok = next(rest); !ok {
 			break
 		}
-		if tag == tagData {
+		switch tag {
+		case tagData:
 			m.data = content
-		}
-		if tag == tagAttribute {
+		case tagOrderingKey:
+			m.order = content
+		case tagAttribute:
 			m.take(content)
 		}
 	}
@@ -96,7 +101,7 @@ func (m *unpacked) take(content []byte) {
 	case e.isHeader():
 		m.headers++
 		m.entries = append(m.entries, e)
-	case len(m.entries)-m.headers < MaxAttributes-parkedOwn-1:
+	case len(m.entries)-m.headers < MaxAttributes-m.own-1:
 		m.entries = append(m.entries, e)
 	}
 }
@@ -110,12 +115,12 @@ func (e entry) legal() bool {
 }
 
 // appendAttributes appends the entries, and as few headers less as make room
-// for Park's own, with what is then the count of dropped headers in its place.
+// for the caller's own, with what is then the count of dropped headers in its place.
 func (m *unpacked) appendAttributes(b []byte) []byte {
 	others := len(m.entries) - m.headers
-	keep := min(m.headers, MaxAttributes-parkedOwn-others)
+	keep := min(m.headers, MaxAttributes-m.own-others)
 	if m.dropped > 0 || keep < m.headers {
-		keep = min(m.headers, MaxAttributes-parkedOwn-1-others)
+		keep = min(m.headers, MaxAttributes-m.own-1-others)
 	}
 	m.dropped += m.headers - keep
 	counted := m.dropped == 0

@@ -7,6 +7,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,6 +23,9 @@ import (
 // route is the input of the reference: what an Encoder and a Partition know.
 type route struct {
 	ordered   bool
+	byKey     bool
+	allow     []string
+	deny      []string
 	topicID   [16]byte
 	partition int32
 }
@@ -33,6 +38,10 @@ const (
 
 func (r route) encoder() (*message.Encoder, *message.Partition) {
 	e := message.NewEncoder(testCluster, testTopic, testDestination, r.ordered)
+	if r.byKey {
+		e.OrderByKey()
+	}
+	e.Filter(message.NewHeaderFilter(r.allow, r.deny))
 	return e, e.Partition(r.topicID, r.partition)
 }
 
@@ -67,7 +76,7 @@ func (r route) reference(rec *message.Record) *pubsubpb.PubsubMessage {
 	if rec.Value == nil {
 		attributes["kafka_tombstone"] = "true"
 	}
-	referenceHeaders(attributes, rec.Headers)
+	referenceHeaders(attributes, r.kept(rec.Headers))
 	if rec.Gap > 0 {
 		attributes["kafka_offset_gap"] = fmt.Sprint(rec.Gap)
 	}
@@ -75,7 +84,23 @@ func (r route) reference(rec *message.Record) *pubsubpb.PubsubMessage {
 	if r.ordered {
 		m.OrderingKey = fmt.Sprintf("%s/%d", testTopic, r.partition)
 	}
+	if r.byKey {
+		m.OrderingKey = attributes["kafka_key"]
+	}
 	return m
+}
+
+// kept are the headers that the route's patterns let through.
+func (r route) kept(headers []message.Header) []message.Header {
+	match := func(patterns []string, name string) bool {
+		return slices.ContainsFunc(patterns, func(p string) bool {
+			expression := "(?s)^" + strings.ReplaceAll(regexp.QuoteMeta(p), `\*`, ".*") + "$"
+			return regexp.MustCompile(expression).MatchString(name)
+		})
+	}
+	return slices.DeleteFunc(slices.Clone(headers), func(h message.Header) bool {
+		return len(r.allow) > 0 && !match(r.allow, h.Name) || match(r.deny, h.Name)
+	})
 }
 
 func text(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
