@@ -63,7 +63,7 @@ func (b *bridge) join(ctx context.Context) error {
 		return err
 	}
 	if b.consumer, err = consumer.New(in, b.sink); err != nil {
-		b.closeSink()
+		closeSink(b.sink, b.log)
 		return err
 	}
 	return nil
@@ -135,17 +135,18 @@ func (b *bridge) run(ctx context.Context) error {
 	if serveErr := <-served; err == nil {
 		err = serveErr
 	}
-	b.closeSink()
+	closeSink(b.sink, b.log)
 	b.log.Info("stopped")
 	return err
 }
 
-func (b *bridge) closeSink() {
+// closeSink waits for a short while.
+func closeSink(s *sink.Sink, log *slog.Logger) {
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)
-		if err := b.sink.Close(); err != nil {
-			b.log.Debug("closing", slog.Any("error", err))
+		if err := s.Close(); err != nil {
+			log.Debug("closing", slog.Any("error", err))
 		}
 	}()
 	late := time.NewTimer(closeLimit)
