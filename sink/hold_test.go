@@ -193,3 +193,39 @@ func TestEverythingHolds(t *testing.T) {
 		}
 	})
 }
+
+// A hold needs somebody who probes: when the last batch of a route was taken
+// away, by a revoke, nothing says any more that the destination is broken.
+func TestHoldEndsWithItsLastBatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, parking())
+		b.server.Script(destination, always(codes.PermissionDenied))
+		ctx, abandon := context.WithCancel(t.Context())
+		first, second := b.publish(ctx, newBatch(false, 0, 5, nil)), b.publish(t.Context(), newBatch(false, 5, 9, nil))
+		time.Sleep(time.Minute)
+		abandon()
+		if err := mustEnd(t, first, time.Second); err == nil {
+			t.Error("an abandoned batch was published")
+		}
+		if s := b.route(); s.State != Held {
+			t.Errorf("the route is %s while a batch of it is held", s.State)
+		}
+		b.server.Script(destination, nil)
+		if err := mustEnd(t, second, probeMax); err != nil {
+			t.Error(err)
+		}
+		b.server.Script(destination, always(codes.PermissionDenied))
+		ctx, abandon = context.WithCancel(t.Context())
+		last := b.publish(ctx, newBatch(false, 0, 5, nil))
+		time.Sleep(time.Minute)
+		abandon()
+		_ = mustEnd(t, last, time.Second)
+		if s := b.route(); s.State != Running || s.Reason != "" {
+			t.Errorf("the route is %s (%s) with nothing to publish", s.State, s.Reason)
+		}
+		held, released := fault.RouteHeld, fault.RouteReleased
+		if kinds, _ := b.kinds(); !slices.Equal(kinds, []fault.Kind{held, released, held, released}) {
+			t.Errorf("events %v", kinds)
+		}
+	})
+}

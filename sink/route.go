@@ -24,6 +24,7 @@ type route struct {
 	published, parked, retries, requests, bytes atomic.Int64
 	inFlight                                    atomic.Int64
 	sleeping                                    atomic.Int64 // long retry waits going on
+	active                                      atomic.Int64 // calls of Publish
 
 	// current is the hold, nil while the route runs. Written under mu.
 	current atomic.Pointer[hold]

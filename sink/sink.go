@@ -87,8 +87,14 @@ func (s *Sink) Publish(ctx context.Context, b *message.Batch) error {
 		return fmt.Errorf("publishing: no route %q", b.Route)
 	}
 	p := newPublication(s, r, b)
+	r.active.Add(1)
 	err := p.run(ctx)
 	p.end()
+	if r.active.Add(-1) == 0 {
+		// Nobody is left who could probe: what is held, if anything, shows again
+		// with the next batch.
+		r.release(r.current.Load())
+	}
 	if err != nil {
 		return fmt.Errorf("publishing to %s: %w", r.Destination, err)
 	}
