@@ -103,14 +103,20 @@ func (g *gate) shareLocked(s *share) int64 {
 }
 
 // wait blocks until a poll may be made or ctx ends. stamp is called each time
-// it wakes, at least every five seconds.
-func (g *gate) wait(ctx context.Context, stamp func()) {
-	for stamp(); !g.openNow(time.Now()); stamp() {
+// it wakes, at least every five seconds. It reports whether the window is full,
+// so that the poll is for routes that move beside others that do not.
+func (g *gate) wait(ctx context.Context, stamp func()) (full bool) {
+	for {
+		stamp()
+		open, full := g.openNow(time.Now())
+		if open {
+			return full
+		}
 		timer := time.NewTimer(wakeEvery)
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return
+			return full
 		case <-g.wake:
 		case <-timer.C:
 		}
@@ -118,11 +124,11 @@ func (g *gate) wait(ctx context.Context, stamp func()) {
 	}
 }
 
-func (g *gate) openNow(now time.Time) bool {
+func (g *gate) openNow(now time.Time) (open, full bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.inHand < g.window {
-		return true
+		return true, false
 	}
 	var moving int64
 	for _, s := range g.shares {
@@ -130,7 +136,7 @@ func (g *gate) openNow(now time.Time) bool {
 			moving += s.inHand
 		}
 	}
-	return moving < g.window/8
+	return moving < g.window/8, true
 }
 
 // hand is a copy of one route's share, for snapshots.

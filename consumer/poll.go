@@ -18,12 +18,17 @@ func (c *Consumer) poll(ctx context.Context) error {
 	client := c.client.Load()
 	pace := time.NewTimer(0)
 	defer pace.Stop()
+	sizes, narrow := c.opts.Sizes, false
 	for ctx.Err() == nil {
-		c.gate.wait(ctx, func() { c.pollStamp.Store(time.Now().UnixNano()) })
+		full := c.gate.wait(ctx, func() { c.pollStamp.Store(time.Now().UnixNano()) })
+		if full != narrow {
+			narrow = full
+			c.narrow(client, narrow)
+		}
 		wait, cancel := context.WithTimeout(ctx, wakeEvery)
 		fetches := client.PollFetches(wait)
 		cancel()
-		records, failed := c.deliver(fetches)
+		brought, failed := c.deliver(fetches)
 		client.AllowRebalance()
 		if fetches.IsClientClosed() {
 			return errors.New("the kafka client closed by itself")
@@ -32,10 +37,11 @@ func (c *Consumer) poll(ctx context.Context) error {
 		switch {
 		case failed:
 			pause = pollBackoff
-		case records > 0:
+		case brought > 0 && brought < int64(sizes.FetchMaxPartition):
 			// The client holds one fetch per broker until polled, so the pace of
-			// polls is the pace at which busy brokers are asked.
-			pause = c.opts.Sizes.PollEvery
+			// polls is the pace at which brokers are asked. It makes small fetches
+			// fewer; a backlog, whose fetches are full, is not held up.
+			pause = sizes.PollEvery
 		}
 		if pause > 0 {
 			pace.Reset(pause)
@@ -48,9 +54,19 @@ func (c *Consumer) poll(ctx context.Context) error {
 	return nil
 }
 
+// narrow makes fetches small while the window is full of what does not move:
+// each route that turns out to be held brings one more poll before it is paused.
+func (c *Consumer) narrow(client *kgo.Client, on bool) {
+	all, part := c.opts.Sizes.FetchMaxBytes, c.opts.Sizes.FetchMaxPartition
+	if on {
+		all, part = min(all, leastShare), min(part, leastShare/4)
+	}
+	client.UpdateFetchMaxBytes(all, part)
+}
+
 // deliver accounts what a poll brought and hands it to the lanes. It never
-// blocks. It returns the number of records, and whether a partition failed.
-func (c *Consumer) deliver(fetches kgo.Fetches) (records int, failed bool) {
+// blocks. It returns the bytes of the records, and whether a partition failed.
+func (c *Consumer) deliver(fetches kgo.Fetches) (brought int64, failed bool) {
 	// What happened to a log comes before what is read of it now.
 	fetches.EachPartition(func(ft kgo.FetchTopicPartition) {
 		if ft.Err != nil {
@@ -72,12 +88,12 @@ func (c *Consumer) deliver(fetches kgo.Fetches) (records int, failed bool) {
 				if len(fp.Records) > 0 {
 					c.blocks.healed(ft.Topic, fp.Partition)
 				}
-				records += len(fp.Records)
 				useful = useful || len(fp.Records) > 0 || unreadable(&fp)
 			}
 			if !useful {
 				continue
 			}
+			brought += bytes
 			if bytes > 0 {
 				c.noteHealed(ft.Topic)
 				c.gate.take(ft.Topic, bytes)
@@ -95,10 +111,10 @@ func (c *Consumer) deliver(fetches kgo.Fetches) (records int, failed bool) {
 			})
 		}
 	}
-	if records > 0 {
+	if brought > 0 {
 		c.answered.Store(true)
 	}
-	return records, failed
+	return brought, failed
 }
 
 // noteFetch remembers what is wrong with a partition. It reports whether the
