@@ -1,0 +1,84 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mskbridge/mskbridge/internal/fault"
+)
+
+func runSQL(t *testing.T, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code = execute(append([]string{"sql"}, args...), &out, &errs)
+	return out.String(), errs.String(), code
+}
+
+func TestSQLNeedsNoBrokers(t *testing.T) {
+	t.Setenv("BRIDGE_TOPICS", "orders,inventory.changes")
+	t.Setenv("BRIDGE_PROJECT", "example-project")
+	out, errs, code := runSQL(t, "--object", "schedule")
+	if code != fault.CodeOK || errs != "" {
+		t.Fatalf("exit %d: %s", code, errs)
+	}
+	for _, want := range []string{"CALL `example-project.kafka.orders_merge`(NULL);", "CALL `example-project.kafka.inventory__changes_merge`(NULL);"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %s in:\n%s", want, out)
+		}
+	}
+}
+
+func TestSQLWithoutProject(t *testing.T) {
+	t.Setenv("BRIDGE_TOPICS", "orders")
+	out, errs, code := runSQL(t, "--object", "schedule", "--dataset", "events")
+	if code != fault.CodeOK || !strings.Contains(out, "CALL `events.orders_merge`(NULL);") {
+		t.Errorf("exit %d: %s\n%s", code, errs, out)
+	}
+}
+
+func TestSQLWritesFiles(t *testing.T) {
+	t.Setenv("BRIDGE_TOPICS", "orders,inventory.changes")
+	folder := t.TempDir()
+	out, errs, code := runSQL(t, "--route", "inventory.changes", "--dataset", "other-project.events", "--out", folder)
+	if code != fault.CodeOK || out != "" {
+		t.Fatalf("exit %d: %s%s", code, errs, out)
+	}
+	files, err := filepath.Glob(filepath.Join(folder, "*", "*.sql"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) != 19 || !slices.IsSorted(files) || filepath.Base(files[0]) != "01_raw_table.sql" {
+		t.Errorf("files %v", files)
+	}
+	for _, file := range files {
+		body, err := os.ReadFile(file)
+		if err != nil || !strings.Contains(string(body), "`other-project.events.inventory__changes_") {
+			t.Errorf("%s: %v\n%s", file, err, body)
+		}
+	}
+}
+
+func TestSQLUsage(t *testing.T) {
+	t.Setenv("BRIDGE_TOPICS", "orders,payments")
+	tests := []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"unknown route", []string{"--route", "order"}, `no route has the topic "order"; there are orders, payments`},
+		{"unknown object", []string{"--object", "raw,tables"}, `"tables" is not an object: raw, views, log, current, merge, schedule, audit`},
+		{"dataset that is none", []string{"--dataset", "a-b"}, `"a-b" is not a dataset`},
+		{"retention that Pub/Sub has not", []string{"--retention-days", "40"}, "1 to 31 days"},
+		{"argument", []string{"orders"}, "--help"},
+	}
+	for _, test := range tests {
+		out, errs, code := runSQL(t, test.args...)
+		if code != fault.CodeUsage || !strings.Contains(errs, test.want) || out != "" {
+			t.Errorf("%s: exit %d, %q, want %q", test.name, code, errs, test.want)
+		}
+	}
+}
