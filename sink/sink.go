@@ -3,6 +3,7 @@ package sink
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 
 	pubsub "cloud.google.com/go/pubsub/v2/apiv1"
 	"google.golang.org/api/option"
@@ -50,8 +51,8 @@ type Options struct {
 // Sink publishes the batches of all routes. It is safe for concurrent use.
 type Sink struct {
 	client *pubsub.TopicAdminClient
-	routes []*route
-	byName map[string]*route
+	events func(fault.Event)
+	routes atomic.Pointer[table]
 	waits  waits
 }
 
@@ -59,14 +60,10 @@ type Sink struct {
 // answer is not an error. It fails when no credentials can be found; looking
 // for them may take a few seconds outside Google Cloud.
 func New(ctx context.Context, o Options) (*Sink, error) {
-	s := &Sink{byName: make(map[string]*route, len(o.Routes))}
-	for _, r := range o.Routes {
-		if s.byName[r.Topic] != nil {
-			return nil, fmt.Errorf("building routes: topic %s twice", r.Topic)
-		}
-		rt := newRoute(r, o.Events)
-		s.byName[r.Topic] = rt
-		s.routes = append(s.routes, rt)
+	s := &Sink{events: o.Events}
+	s.routes.Store(&table{})
+	if err := s.SetRoutes(o.Routes); err != nil {
+		return nil, err
 	}
 	client, err := pubsub.NewTopicAdminClient(ctx, clientOptions(o)...)
 	if err != nil {
@@ -82,7 +79,7 @@ func New(ctx context.Context, o Options) (*Sink, error) {
 // caller), and nothing of it goes on then. After it returned, nothing reads the
 // slab: where gRPC may still do so, b gives it up and its Slab is nil.
 func (s *Sink) Publish(ctx context.Context, b *message.Batch) error {
-	r := s.byName[b.Route]
+	r := s.routes.Load().byName[b.Route]
 	if r == nil {
 		return fmt.Errorf("publishing: no route %q", b.Route)
 	}

@@ -14,7 +14,7 @@ const (
 
 // Snapshot is the state of a Sink at one moment.
 type Snapshot struct {
-	Routes []RouteSnapshot // in the order of Options.Routes
+	Routes []RouteSnapshot // in the order in which they were given
 	// OldestWait is when the wait that is longest without one last showed life;
 	// zero when nothing waits. Waits show life each 5 s.
 	OldestWait time.Time
@@ -41,8 +41,9 @@ type RouteSnapshot struct {
 
 // Snapshot returns the state of all routes. It is cheap and safe at any time.
 func (s *Sink) Snapshot() Snapshot {
-	snap := Snapshot{OldestWait: s.waits.oldest(), Routes: make([]RouteSnapshot, 0, len(s.routes))}
-	for _, r := range s.routes {
+	routes := s.routes.Load().list
+	snap := Snapshot{OldestWait: s.waits.oldest(), Routes: make([]RouteSnapshot, 0, len(routes))}
+	for _, r := range routes {
 		snap.Routes = append(snap.Routes, r.snapshot())
 	}
 	return snap
