@@ -28,6 +28,8 @@ type Config struct {
 	Settings
 	// Routes are in the order in which they were given, at least one.
 	Routes []Route
+	// RoutesVersion names the content of the routes file; "" without one.
+	RoutesVersion string
 	// Sizes are derived from Memory, Profile and the number of brokers.
 	Sizes Sizes
 }

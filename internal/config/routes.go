@@ -37,6 +37,7 @@ func (c *Config) readRoutes(p *problems) []Route {
 			p.add("reading routes file: %v", err)
 			return nil
 		}
+		c.RoutesVersion = versionOf(raw)
 		f = parseRoutes(c.RoutesFile, raw, p)
 	default:
 		p.add("BRIDGE_TOPICS or BRIDGE_ROUTES_FILE is required")
