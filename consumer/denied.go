@@ -39,7 +39,11 @@ func (c *Consumer) denied(topic string, err error) string {
 	case errors.Is(err, kerr.GroupAuthorizationFailed):
 		return fmt.Sprintf("%s may not use group %s: grant kafka-cluster:DescribeGroup and AlterGroup on it, or the ACL Read", who, c.opts.Group)
 	case errors.Is(err, kerr.TopicAuthorizationFailed):
-		return fmt.Sprintf("%s may not read topic %s: grant kafka-cluster:DescribeTopic and ReadData on it, or the ACL Read", who, cmp.Or(topic, "of a route"))
+		what := "topic " + topic
+		if topic == "" {
+			what = "a topic of a route" // the answer to a commit has ids alone
+		}
+		return fmt.Sprintf("%s may not read %s: grant kafka-cluster:DescribeTopic and ReadData on it, or the ACL Read", who, what)
 	default:
 		return who + " may not use the cluster: grant kafka-cluster:Connect on it"
 	}

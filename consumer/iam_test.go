@@ -3,7 +3,10 @@
 package consumer
 
 import (
+	"bytes"
 	"context"
+	"fmt"
+	"log/slog"
 	"net"
 	"strings"
 	"sync"
@@ -33,6 +36,7 @@ const (
 type iamWorld struct {
 	*world
 	aws *fakeaws.Server
+	log *lockedBuffer // what client and credentials had to say
 
 	mu     sync.Mutex // guards what follows
 	heard  []fakekafka.Handshake
@@ -43,7 +47,8 @@ type iamWorld struct {
 func newIAMWorld(t *testing.T, oauth bool) *iamWorld {
 	t.Helper()
 	t.Setenv("AWS_CA_BUNDLE", "") // of whoever runs the tests; the SDK would want to add it to the client
-	i := &iamWorld{stamps: map[int32]time.Time{}}
+	i := &iamWorld{log: &lockedBuffer{}, stamps: map[int32]time.Time{}}
+	log := slog.New(slog.NewTextHandler(i.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	i.aws = fakeaws.New(fakeaws.Options{Region: "eu-west-1", Role: iamRole, Audience: iamAudience, Life: time.Minute, SessionName: "mskbridge-bridge"})
 	network := &kfake.VirtualNetwork{}
 	l, err := network.Listen("tcp", "localhost:80")
@@ -74,13 +79,13 @@ func newIAMWorld(t *testing.T, oauth bool) *iamWorld {
 	key, who := i.aws.Issue("producer", 24*time.Hour)
 	i.trust = []kgo.Opt{kgo.SASL(aws.Auth{AccessKey: key, SecretKey: who.SecretKey, SessionToken: who.SessionToken}.AsManagedStreamingIAMMechanism())}
 	source, err := access.NewSource(t.Context(), access.AWS{
-		RoleARN: iamRole, Audience: iamAudience, Region: "eu-west-1", Session: access.SessionName(testGroup), HTTP: client,
+		RoleARN: iamRole, Audience: iamAudience, Region: "eu-west-1", Session: access.SessionName(testGroup), HTTP: client, Log: log,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	i.adapt = func(o *Options) {
-		o.Auth.Principal = source.Principal()
+		o.Auth.Principal, o.ClientLog = source.Principal(), log
 		if oauth {
 			o.Auth.Token = source.Token
 			return
@@ -91,6 +96,35 @@ func newIAMWorld(t *testing.T, oauth bool) *iamWorld {
 		}
 	}
 	return i
+}
+
+// lockedBuffer is written by many goroutines.
+type lockedBuffer struct {
+	mu  sync.Mutex // guards buf
+	buf bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+func (b *lockedBuffer) String() string { b.mu.Lock(); defer b.mu.Unlock(); return b.buf.String() }
+
+// wantNoSecret looks for what was handed out in everything that people can see.
+func (i *iamWorld) wantNoSecret(m *member) {
+	i.t.Helper()
+	m.mu.Lock()
+	seen := fmt.Sprintf("%s %+v %+v %+v", i.log, m.events, m.Snapshot(), m.opts.Auth)
+	m.mu.Unlock()
+	for _, secret := range i.aws.Secrets() {
+		if strings.Contains(seen, secret) {
+			i.t.Errorf("secret %q was shown", secret)
+		}
+	}
+	if !strings.Contains(seen, iamRole) || i.log.String() == "" {
+		i.t.Error("nothing to look through")
+	}
 }
 
 // identity lets the producer in while the role is denied.
@@ -170,6 +204,7 @@ func TestSessionsAreRenewedUnnoticed(t *testing.T) {
 				stop()
 				w.within(10*time.Second, "all is delivered", w.allCommitted("orders"))
 				w.wantAll()
+				w.wantNoSecret(m)
 				first, again := w.handshakes(t)
 				if again < 40 {
 					t.Errorf("sessions were renewed %d times, want at least twice a minute on two connections", again)
@@ -228,6 +263,7 @@ func TestAccessIsLostAndComesBack(t *testing.T) {
 					t.Error("no event says that access is back")
 				}
 				w.wantAll()
+				w.wantNoSecret(m)
 				t.Logf("named after %v: %s; all delivered %v after the repair", named, reason, took)
 			})
 		})

@@ -42,11 +42,12 @@ func (s *Server) identity(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "non-empty audience parameter required", http.StatusBadRequest)
 	default:
 		now := time.Now()
-		s.set(func() { s.tokens++ })
-		_, _ = w.Write([]byte(s.token(claims{
+		token := s.token(claims{
 			Issuer: issuer, Subject: Subject, Party: Subject, Audience: audience,
 			Issued: now.Unix(), Expires: now.Add(s.options.TokenLife).Unix(),
-		})))
+		})
+		s.set(func() { s.tokens = append(s.tokens, token) })
+		_, _ = w.Write([]byte(token))
 	}
 }
 

@@ -36,12 +36,12 @@ type Server struct {
 	http    *http.Server
 	address chan string // written once by Serve; whoever reads puts it back
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex                    // guards what follows
 	issued   map[string]fakekafka.Identity // by access key
 	down     bool
 	distrust bool
 	deny     bool
-	tokens   int
+	tokens   []string
 	sessions []string
 }
 
@@ -115,7 +115,7 @@ func (s *Server) Deny(deny bool) { s.set(func() { s.deny = deny }) }
 func (s *Server) set(f func()) { s.mu.Lock(); defer s.mu.Unlock(); f() }
 
 // Tokens returns how many ID tokens were signed.
-func (s *Server) Tokens() int { s.mu.Lock(); defer s.mu.Unlock(); return s.tokens }
+func (s *Server) Tokens() int { s.mu.Lock(); defer s.mu.Unlock(); return len(s.tokens) }
 
 // Sessions returns the session names for which credentials were given.
 func (s *Server) Sessions() []string {
@@ -128,7 +128,7 @@ func (s *Server) Sessions() []string {
 func (s *Server) Secrets() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var out []string
+	out := append([]string(nil), s.tokens...)
 	for _, i := range s.issued {
 		out = append(out, i.SecretKey, i.SessionToken)
 	}
