@@ -88,7 +88,7 @@ func domains() []domain {
 // lines are free: a budget must not be met by saying less. Files and functions
 // are measured as the reader scrolls them, everything included.
 const (
-	coreBudget = 4000 // docs/adr/0005-budget-of-lines.md; consumer, sink and internal/message
+	coreBudget = 6000 // docs/adr/0005-budget-of-lines.md; consumer, sink and internal/message
 	restBudget = 9000
 	fileLimit  = 400 // any Go file, tests too, is shorter
 	funcLimit  = 60  // any function outside tests is shorter
