@@ -1,6 +1,7 @@
 package consumer
 
 import (
+	"container/list"
 	"context"
 	"sync/atomic"
 	"time"
@@ -29,10 +30,12 @@ type lane struct {
 
 	encoder  *message.Encoder
 	record   message.Record // reused for every record
-	shared   *queue         // of an unordered route; nil when ordered
+	shared   *queue         // of what has no order; nil where all has
 	parts    map[int32]*partition
 	queues   map[*queue]struct{} // shared, or the partitions' while anything is in them
+	keyed    keyed               // of a route that is ordered by key
 	flights  map[*flight]struct{}
+	open     list.List // of flights that grow, wait or are in flight, oldest first
 	retiring []*retirement
 	safe     map[int32]kgo.EpochOffset // moved since the last mark
 	usual    int                       // bytes of the last sealed slab: room for the next
@@ -49,6 +52,7 @@ type laneStats struct {
 	oldest     atomic.Int64 // unix nanoseconds of the oldest open record; 0 for none
 	partitions atomic.Int64
 	abandoned  atomic.Int64 // batches
+	framing    atomic.Pointer[message.Framing]
 }
 
 func newLane(r Route, o *Options, p Publisher, g *gate, pool *slabPool) *lane {
@@ -59,7 +63,11 @@ func newLane(r Route, o *Options, p Publisher, g *gate, pool *slabPool) *lane {
 		parts: map[int32]*partition{}, queues: map[*queue]struct{}{},
 		flights: map[*flight]struct{}{}, safe: map[int32]kgo.EpochOffset{},
 	}
-	if r.Ordering == OrderingNone {
+	l.encoder.Filter(r.Headers)
+	if r.Ordering == OrderingKey {
+		l.encoder.OrderByKey()
+	}
+	if r.Ordering != OrderingPartition {
 		l.shared = &queue{limit: o.Sizes.InFlight}
 		l.queues[l.shared] = struct{}{}
 	}
@@ -116,6 +124,14 @@ func (l *lane) send(ctx context.Context, now time.Time) time.Duration {
 			l.launch(ctx, f)
 		}
 	}
+	for q := l.keyed.head(); q != nil && l.keyed.inFlight < l.room(); q = l.keyed.head() {
+		f, again := q.next(now, l.sizes.Linger, len(l.retiring) > 0)
+		if f == nil {
+			return min(wait, again)
+		}
+		l.keyed.pop()
+		l.launch(ctx, f)
+	}
 	return wait
 }
 
@@ -136,7 +152,9 @@ func (l *lane) launch(ctx context.Context, f *flight) {
 // land takes the result of a batch.
 func (l *lane) land(f *flight) {
 	delete(l.flights, f)
+	l.open.Remove(f.place)
 	f.queue.inFlight--
+	l.keyed.landed(f.queue)
 	l.stats.inFlight.Add(-1)
 	if f.err == nil {
 		for _, s := range f.spans {
@@ -171,25 +189,10 @@ func (l *lane) flushMarks() {
 
 // measure publishes the numbers that only the lane can see.
 func (l *lane) measure() {
-	var oldest time.Time
-	earlier := func(f *flight) {
-		if f != nil && (oldest.IsZero() || f.oldest.Before(oldest)) {
-			oldest = f.oldest
-		}
-	}
-	for f := range l.flights {
-		earlier(f)
-	}
-	for q := range l.queues {
-		if len(q.sealed) > 0 {
-			earlier(q.sealed[0])
-		}
-		earlier(q.open)
-	}
-	if oldest.IsZero() {
+	if e := l.open.Front(); e == nil {
 		l.stats.oldest.Store(0)
-	} else {
-		l.stats.oldest.Store(oldest.UnixNano())
+	} else if f, ok := e.Value.(*flight); ok {
+		l.stats.oldest.Store(f.oldest.UnixNano())
 	}
 	l.stats.partitions.Store(int64(len(l.parts)))
 }

@@ -18,7 +18,7 @@ type Publisher interface {
 	// returns an error only when ctx ends. After it returned, nothing reads the
 	// slab of b: where the transport still might, Slab is nil. It sets b stalled
 	// before it waits for anything that may take long. Many calls run at once; for one ordered
-	// partition, one.
+	// partition or key, one.
 	Publish(ctx context.Context, b *message.Batch) error
 }
 
@@ -32,6 +32,10 @@ const (
 	// OrderingPartition keeps the order of each partition: one batch of it in
 	// flight, with the partition as its ordering key.
 	OrderingPartition
+	// OrderingKey keeps the order of the records of one key in a partition: one
+	// batch of it in flight, of this key alone, with the value of kafka_key as its
+	// ordering key. Records without a key, or with an empty one, have no order.
+	OrderingKey
 )
 
 // Route is one Kafka topic on its way to one Pub/Sub topic.
@@ -45,6 +49,8 @@ type Route struct {
 	Start Start
 	// Skip are ranges that an operator gave up; they need a dead-letter topic.
 	Skip []Skip
+	// Headers chooses which headers are sent; nil sends all.
+	Headers *message.HeaderFilter
 }
 
 // Sizes bounds memory and pace. All are derived from the memory limit and the

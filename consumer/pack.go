@@ -11,7 +11,8 @@ import (
 // partition is what a lane knows of one partition during one assignment.
 type partition struct {
 	ledger  *ledger
-	queue   *queue
+	queue   *queue             // of the partition, or the lane's shared one
+	keys    map[string]*queue  // of single keys, while anything is in them; nil unless ordered by key
 	prefix  *message.Partition // nil until the topic id is known
 	topicID topicID
 	epoch   int32 // leader epoch of the last record, -1 when not known
@@ -25,6 +26,10 @@ type partition struct {
 	skipTo   int64 // records below are left out
 	jumped   bool  // fetching was sent to skipTo
 }
+
+// leastSlab is the room of a slab that is shared by keys, in bytes, however
+// quiet its route.
+const leastSlab = 16 << 10
 
 // messageOverhead stands for the attributes and framing that a record gets, in
 // the accounting of the gate (performance.md: message bytes + 300).
@@ -65,7 +70,19 @@ func (l *lane) accept(id topicID, fp kgo.FetchPartition) {
 			l.pack(p, r, now)
 		}
 	}
+	l.sample(fp.Records)
 	l.stats.polled.Add(int64(len(fp.Records)))
+}
+
+// sample looks at one record of a poll for the framing of a schema registry.
+func (l *lane) sample(records []*kgo.Record) {
+	if len(records) == 0 || records[0].Attrs.IsControl() || records[0].Value == nil {
+		return
+	}
+	now := message.FramingOf(records[0].Value)
+	if last := l.stats.framing.Load(); last == nil || *last != now {
+		l.stats.framing.Store(&now)
+	}
 }
 
 // pack appends one record to the open slab of its queue. The record is garbage
@@ -86,11 +103,11 @@ func (l *lane) pack(p *partition, r *kgo.Record, now time.Time) {
 	f.cover(p.ledger, r.Offset, to)
 	// A full slab has nothing to wait for, not even for the record after it.
 	if f.batch.Refusal != nil || f.batch.Len() == message.MaxMessages {
-		p.queue.seal()
+		f.queue.seal()
 	}
 }
 
-// lay appends l.record to the open slab of p's queue. A record that cannot be
+// lay appends l.record to the open slab of its queue. A record that cannot be
 // published, because of why or of what the encoder says, gets one of its own.
 func (l *lane) lay(p *partition, now time.Time, why *message.Refusal) *flight {
 	if p.prefix == nil {
@@ -100,16 +117,25 @@ func (l *lane) lay(p *partition, now time.Time, why *message.Refusal) *flight {
 	if why != nil {
 		refusal = why
 	}
-	q := p.queue
+	q := l.queueOf(p)
 	if q.open != nil && (refusal != nil || q.open.batch.Size()+size > l.sizes.SlabBytes) {
 		q.seal()
 	}
-	if q.open == nil {
-		q.open = &flight{queue: q, oldest: now, batch: &message.Batch{
-			Route: l.route.Topic, Head: l.encoder.Head(), Slab: l.pool.get(max(size, l.usual)), Refusal: refusal,
-		}}
-	}
 	f := q.open
+	if f == nil {
+		f = &flight{queue: q, oldest: now, batch: &message.Batch{Route: l.route.Topic, Head: l.encoder.Head(), Refusal: refusal}}
+		f.place = l.open.PushBack(f)
+		if q.open = f; q.siblings != nil {
+			f.batch.Slab = l.pool.get(size)
+			l.charge(f, keyOverhead)
+			l.keyed.enlist(q)
+		} else {
+			f.batch.Slab = l.pool.get(max(size, l.usual, leastSlab))
+		}
+	}
+	if q.siblings != nil {
+		l.charge(f, keyedOverhead)
+	}
 	f.batch.Slab = l.pool.grow(f.batch.Slab, size)
 	f.batch.Starts = append(f.batch.Starts, int32(len(f.batch.Slab)))
 	f.batch.Slab = l.encoder.AppendTo(f.batch.Slab)

@@ -204,8 +204,9 @@ func TestLaneNeverReusesASlabThatWasGivenUp(t *testing.T) {
 
 func TestSlabPool(t *testing.T) {
 	tests := []struct{ n, capacity int }{
-		{0, 16 << 10},
-		{1, 16 << 10},
+		{0, 512},
+		{1, 512},
+		{513, 1024},
 		{16 << 10, 16 << 10},
 		{16<<10 + 1, 32 << 10},
 		{16 << 20, 16 << 20},
@@ -223,7 +224,31 @@ func TestSlabPool(t *testing.T) {
 		t.Errorf("grown to %d bytes %q", cap(b), b)
 	}
 	p.put(make([]byte, 100)) // not one of ours: must not come back
-	if got := p.get(50); cap(got) != 16<<10 {
+	if got := p.get(50); cap(got) != 512 {
 		t.Errorf("a foreign buffer of %d bytes was handed out", cap(got))
 	}
+}
+
+func TestFramingOfTheLatestPoll(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t, OrderingNone, testSizes(), 0)
+		framed := func(offset int64, id byte) *kgo.Record {
+			return &kgo.Record{Offset: offset, Value: []byte{0, 0, 0, 0, id, 'v'}}
+		}
+		var got []string
+		for _, rec := range []*kgo.Record{framed(0, 17), framed(1, 18), {Offset: 2}, sized(3, 30)} {
+			r.poll(0, rec)
+			if f := r.lane.stats.framing.Load(); f != nil {
+				got = append(got, f.String())
+			}
+		}
+		const schema = "Avro, Protobuf or JSON schema, registry id "
+		if want := []string{schema + "17", schema + "18", schema + "18", ""}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		time.Sleep(time.Second)
+		for _, q := range r.pub.open() {
+			q.ack()
+		}
+	})
 }

@@ -5,11 +5,11 @@ import (
 	"sync"
 )
 
-// Slab buffers come in powers of two from 16 KiB, small for the many quiet
-// routes, up to 16 MiB; a larger one (a record that Pub/Sub can never take) is
+// Slab buffers come in powers of two from 512 bytes, which is for single
+// keys, up to 16 MiB; a larger one (a record that Pub/Sub can never take) is
 // made for its record alone.
 const (
-	minTier = 14
+	minTier = 9
 	maxTier = 24
 )
 

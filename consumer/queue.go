@@ -1,6 +1,7 @@
 package consumer
 
 import (
+	"container/list"
 	"context"
 	"slices"
 	"time"
@@ -12,6 +13,7 @@ import (
 type flight struct {
 	batch  *message.Batch
 	queue  *queue
+	place  *list.Element // in the lane's list
 	spans  []*span
 	cost   int64     // bytes to give back to the gate
 	oldest time.Time // when its oldest record was polled
@@ -44,13 +46,20 @@ func (f *flight) cover(l *ledger, first int64, to position) {
 }
 
 // queue is what a lane sends in order: one for an unordered route, one for each
-// partition of an ordered one. It has at most limit batches in flight.
+// partition or key of an ordered one. It has at most limit batches in flight.
 type queue struct {
 	limit    int
 	open     *flight   // the slab that grows; nil when there is none
 	sealed   []*flight // wait for a free slot, oldest first
 	inFlight int
+
+	// Of a queue of one ordering key:
+	key      string
+	siblings map[string]*queue // the partition's, by key; nil for any other queue
+	listed   bool              // it is ready
 }
+
+func (q *queue) empty() bool { return q.open == nil && len(q.sealed) == 0 }
 
 // seal closes the open slab, so that it is sent with the next free slot.
 func (q *queue) seal() {

@@ -29,6 +29,9 @@ func (l *lane) assign(partitions []int32) {
 			p.queue = &queue{limit: 1}
 			l.queues[p.queue] = struct{}{}
 		}
+		if l.route.Ordering == OrderingKey {
+			p.keys = map[string]*queue{}
+		}
 		l.parts[n] = p
 	}
 }
@@ -87,13 +90,13 @@ func (l *lane) worthWaiting(r *retirement, now time.Time) bool {
 // for: it would make every other route's rebalance wait with it.
 func (l *lane) moving(p *partition) bool {
 	oldest := p.ledger.open[p.ledger.head]
-	free := p.queue.inFlight < p.queue.limit
+	free := p.queue.inFlight < p.queue.limit && (p.keys == nil || l.keyed.inFlight < l.room())
 	for f := range l.flights {
 		if slices.Contains(f.spans, oldest) {
 			return !f.batch.Stalled()
 		}
 		// Its batch has not been sent yet: one that lands makes room for it.
-		free = free || f.queue == p.queue && !f.batch.Stalled()
+		free = free || (f.queue == p.queue || p.keys != nil) && !f.batch.Stalled()
 	}
 	return free
 }
@@ -107,7 +110,12 @@ func (l *lane) detach(parts []*partition) {
 		delete(l.safe, p.ledger.partition)
 	}
 	for _, p := range parts {
-		for _, f := range p.queue.drop() {
+		dropped := p.queue.drop()
+		for _, q := range p.keys {
+			dropped = append(dropped, q.drop()...)
+		}
+		for _, f := range dropped {
+			l.open.Remove(f.place)
 			l.pool.put(f.batch.Slab)
 			l.stats.abandoned.Add(1)
 			l.gate.give(l.route.Topic, f.cost)
@@ -116,6 +124,7 @@ func (l *lane) detach(parts []*partition) {
 			delete(l.queues, p.queue)
 		}
 	}
+	l.keyed.ready = slices.DeleteFunc(l.keyed.ready, (*queue).empty)
 	for f := range l.flights {
 		if f.detached() {
 			f.cancel()

@@ -37,6 +37,7 @@ type RouteSnapshot struct {
 	Paused     bool
 	Pauses     int64
 	Oldest     time.Time // when the oldest open record was polled; zero for none
+	Framing    string    // of a schema registry around the latest value that was looked at; "" for none
 	Trouble    Trouble   // on the Kafka side
 }
 
@@ -66,6 +67,9 @@ func (c *Consumer) Snapshot() Snapshot {
 		}
 		if oldest := l.stats.oldest.Load(); oldest != 0 {
 			r.Oldest = time.Unix(0, oldest)
+		}
+		if f := l.stats.framing.Load(); f != nil {
+			r.Framing = f.String()
 		}
 		s.Routes = append(s.Routes, r)
 	}
