@@ -78,8 +78,8 @@ func (p lazyPauser) ResumeFetchTopics(topics ...string) {
 }
 
 // Run pulls until ctx ends, then drains for at most 5.5 s, commits and leaves the
-// group within 2 s more, and closes the client within 0.5 s more. It returns
-// nil after such a stop, also when work had to be abandoned.
+// group within what is left of 7.5 s, and closes the client within 0.5 s more. It
+// returns nil after such a stop, also when work had to be abandoned.
 func (c *Consumer) Run(ctx context.Context) error {
 	ctx = kgo.PreCommitFnContext(ctx, func(req *kmsg.OffsetCommitRequest) error {
 		if err := c.reborn.mayCommit(); err != nil {
@@ -125,8 +125,11 @@ func (c *Consumer) stop(work context.Context, client *kgo.Client) {
 	for topic := range c.lanes {
 		all[topic] = nil
 	}
+	began := time.Now()
 	c.retire(all, drainStop, drainStop)
-	within(work, leaveStop, func(ctx context.Context) {
+	// What the drain did not need is left for leaving: a member that still waits
+	// for its first assignment must wait on, or the group waits for its session.
+	within(work, drainStop+leaveStop-time.Since(began), func(ctx context.Context) {
 		c.noteCommit(client.CommitMarkedOffsets(ctx))
 		// The callback for what we still own runs inside: the lanes live on.
 		c.noteCommit(client.LeaveGroupContext(ctx))
