@@ -71,6 +71,9 @@ func safeText(err error) string {
 	if refusal, ok := errors.AsType[*message.Refusal](err); ok {
 		return refusal.Error() // our own words
 	}
+	if s, ok := errors.AsType[*storeError](err); ok {
+		return printable("store: " + s.Error())
+	}
 	s, ok := status.FromError(err)
 	if !ok {
 		return codes.Unknown.String()
@@ -81,14 +84,19 @@ func safeText(err error) string {
 	default:
 		return s.Code().String()
 	}
-	text := strings.Map(func(r rune) rune {
+	return s.Code().String() + ": " + printable(s.Message())
+}
+
+// printable makes text one line of bounded length.
+func printable(text string) string {
+	text = strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
 			return r
 		}
 		return ' '
-	}, s.Message())
+	}, text)
 	if len(text) > textLimit {
 		text = strings.ToValidUTF8(text[:textLimit], "") + "..."
 	}
-	return s.Code().String() + ": " + text
+	return text
 }

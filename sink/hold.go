@@ -28,6 +28,8 @@ const (
 	recordRefused
 	// deadLetterFails: a record waits for the dead-letter topic.
 	deadLetterFails
+	// storeFails: a record's value waits for the store.
+	storeFails
 	// refusesEverything: too many records in a row were refused to be poison.
 	// Any record may probe; different ones do.
 	refusesEverything

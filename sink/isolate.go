@@ -22,7 +22,7 @@ func (p *publication) isolate(ctx context.Context, u part, err error) error {
 		return nil
 	}
 	refusal := refusedBy(err)
-	if !p.route.parks() {
+	if !p.route.parks(refusal.Reason) {
 		h, mine := p.route.hold(recordRefused, p.blocked(u.from, refusal), err)
 		if mine {
 			return p.probe(ctx, h)

@@ -10,10 +10,9 @@ import (
 )
 
 // settleRefused parks a batch of one that can never be published, or holds the
-// route with it until ctx ends: there is nothing that could be tried. A range
-// that an operator skips is noted there whatever the route does with poison.
+// route with it until ctx ends: there is nothing that could be tried.
 func (p *publication) settleRefused(ctx context.Context, refusal *message.Refusal) error {
-	if p.route.parks() || refusal.Reason == message.Skipped && p.route.DeadLetter != "" {
+	if p.route.parks(refusal.Reason) {
 		return p.park(ctx, 0, refusal)
 	}
 	p.batch.SetStalled(true)
@@ -38,36 +37,14 @@ func (p *publication) park(ctx context.Context, m int, refusal *message.Refusal)
 	r := p.route
 	field := p.batch.Part(m, m+1)
 	c := &call{head: r.deadHead, part: message.Park(field, refusal, r.Destination)}
-	delay := probeMin
-	var h *hold // the hold that this record is the prober of, if any
-	for {
-		err := p.attempt(ctx, c, r.deadRequest, 1)
-		if err == nil {
-			break
-		}
-		p.batch.SetStalled(true)
-		switch {
-		case ctx.Err() != nil:
-		case classify(err) == fault.Retryable:
-			_ = p.backOff(ctx, err, false) // ctx is asked below
-		default:
-			h = p.holdForDeadLetter(h, err)
-			p.sink.waits.wait(ctx, delay, nil, nil)
-			delay = min(2*delay, probeMax)
-		}
-		if ctx.Err() != nil {
-			if h != nil {
-				h.pass()
-			}
-			return ctx.Err()
-		}
+	err := p.insist(ctx, deadLetterFails, func(ctx context.Context) error { return p.attempt(ctx, c, r.deadRequest, 1) },
+		func(err error) (fault.Class, string) {
+			return classify(err), "dead-letter topic: " + advice(err, r.DeadLetter)
+		})
+	if err != nil {
+		return err
 	}
-	p.calm()
-	p.batch.SetStalled(false)
 	r.parked.Add(1)
-	if h := r.current.Load(); h != nil && h.cause == deadLetterFails {
-		r.release(h)
-	}
 	partition, offset := position(field)
 	next := offset + 1
 	if refusal.Reason == message.Skipped {
@@ -80,25 +57,14 @@ func (p *publication) park(ctx context.Context, m int, refusal *message.Refusal)
 	return nil
 }
 
-// holdForDeadLetter holds the route because the dead-letter topic answered err.
-// It takes and returns the hold that p is the prober of, nil for none.
-func (p *publication) holdForDeadLetter(h *hold, err error) *hold {
-	reason := "dead-letter topic: " + advice(err, p.route.DeadLetter)
-	if h != nil && p.route.current.Load() == h {
-		p.route.renew(h, reason, err)
-		return h
-	}
-	if h, mine := p.route.hold(deadLetterFails, reason, err); mine {
-		return h
-	}
-	return nil
-}
-
 // blocked says which record holds the route, and what can be done.
 func (p *publication) blocked(m int, refusal *message.Refusal) string {
 	partition, offset := position(p.batch.Part(m, m+1))
-	return fmt.Sprintf("record %d/%d cannot be published (%s): set a dead-letter topic and on_poison park, or repair %s",
-		partition, offset, refusal, p.route.Destination)
+	do := "set a dead-letter topic and on_poison park, or repair " + p.route.Destination
+	if refusal.Reason == message.TooLarge {
+		do = "set on_oversize store, or a dead-letter topic and on_oversize park"
+	}
+	return fmt.Sprintf("record %d/%d cannot be published (%s): %s", partition, offset, refusal, do)
 }
 
 // position reads partition and offset of the record from its message field.

@@ -50,8 +50,13 @@ func newPublication(s *Sink, r *route, b *message.Batch) *publication {
 
 // run returns nil when everything is settled, else the error of ctx.
 func (p *publication) run(ctx context.Context) error {
-	if p.batch.Refusal != nil && p.batch.Len() > 0 {
-		return p.settleRefused(ctx, p.batch.Refusal)
+	if r := p.batch.Refusal; r != nil && p.batch.Len() > 0 {
+		if r.Reason != message.TooLarge || p.route.Oversize != StoreOversize {
+			return p.settleRefused(ctx, r)
+		}
+		if err := p.claim(ctx); err != nil {
+			return err
+		}
 	}
 	for len(p.todo) > 0 {
 		if h := p.route.current.Load(); h != nil {

@@ -21,10 +21,10 @@ type route struct {
 	request, deadRequest *pubsubpb.PublishRequest
 	deadHead             []byte // encoded field 1 of deadRequest
 
-	published, parked, retries, requests, bytes atomic.Int64
-	inFlight                                    atomic.Int64
-	sleeping                                    atomic.Int64 // long retry waits going on
-	active                                      atomic.Int64 // calls of Publish
+	published, parked, stored, retries, requests, bytes atomic.Int64
+	inFlight                                            atomic.Int64
+	sleeping                                            atomic.Int64 // long retry waits going on
+	active                                              atomic.Int64 // calls of Publish
 
 	// current is the hold, nil while the route runs. Written under mu.
 	current atomic.Pointer[hold]

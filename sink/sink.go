@@ -23,10 +23,24 @@ type Route struct {
 	DeadLetter string
 	// HoldPoison lets such a record hold the route although there is DeadLetter.
 	HoldPoison bool
+	// Oversize is about records that no request can carry.
+	Oversize Oversize
+	// Store takes their values; StoreOversize needs it.
+	Store Store
 }
 
-// parks reports whether a record that can never be published is parked.
-func (r *Route) parks() bool { return r.DeadLetter != "" && !r.HoldPoison }
+// parks reports whether a record that is refused for reason is parked. What an
+// operator skips is noted there whatever the route does with poison.
+func (r *Route) parks(reason message.Reason) bool {
+	switch reason {
+	case message.Skipped:
+		return r.DeadLetter != ""
+	case message.TooLarge:
+		return r.DeadLetter != "" && r.Oversize == ParkOversize
+	default:
+		return r.DeadLetter != "" && !r.HoldPoison
+	}
+}
 
 // Options of a Sink.
 type Options struct {

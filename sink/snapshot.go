@@ -33,6 +33,7 @@ type RouteSnapshot struct {
 
 	Published int64 // messages that the destination acknowledged
 	Parked    int64 // messages that the dead-letter topic acknowledged
+	Stored    int64 // values that the store took
 	Requests  int64 // RPCs begun, probes and parking included
 	Retries   int64 // RPCs that repeat one that failed
 	Bytes     int64 // of acknowledged requests
@@ -55,7 +56,7 @@ func (r *route) snapshot() RouteSnapshot {
 	s := RouteSnapshot{
 		Topic: r.Topic, Destination: r.Destination,
 		State: Running, Reason: r.reason, Since: r.since, LastError: r.lastError, LastErrorAt: r.lastAt,
-		Published: r.published.Load(), Parked: r.parked.Load(), Requests: r.requests.Load(),
+		Published: r.published.Load(), Parked: r.parked.Load(), Stored: r.stored.Load(), Requests: r.requests.Load(),
 		Retries: r.retries.Load(), Bytes: r.bytes.Load(), InFlight: r.inFlight.Load(),
 	}
 	switch {

@@ -15,8 +15,9 @@ type Span struct {
 
 // Batch owns the wire bytes of one PublishRequest, or of a slab that is still
 // growing into one. It belongs to one goroutine at a time: the lane builds it,
-// then hands it to a Publisher, which only reads it, may set Stalled, and sets
-// Slab to nil when the transport may still read it after the end.
+// then hands it to a Publisher, which only reads it, may set Stalled, sets Slab
+// to nil when the transport may still read it after the end, and puts a claim in
+// the place of a message whose value it stored elsewhere.
 type Batch struct {
 	// Route is the Kafka topic, which names the route.
 	Route string
