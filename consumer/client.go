@@ -63,6 +63,9 @@ func (c *Consumer) options() []kgo.Opt {
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
 		kgo.KeepControlRecords(),
+		// Else the client asks for a topic that is gone again and again, without a
+		// pause and without a word; a fetch is not repeated before it was polled.
+		kgo.KeepRetryableFetchErrors(),
 		kgo.FetchMinBytes(1),
 		kgo.FetchMaxWait(fetchMaxWaitMillis*time.Millisecond),
 		kgo.FetchMaxBytes(o.Sizes.FetchMaxBytes),

@@ -30,7 +30,7 @@ type Consumer struct {
 	troubles     troubles
 	blocks       blocks
 	watch        watch
-	incarnations incarnations
+	incarnations *incarnations
 	lag          lagCache
 }
 
@@ -42,7 +42,7 @@ func New(o Options, p Publisher) (*Consumer, error) {
 	if o.Events == nil {
 		o.Events = func(fault.Event) {}
 	}
-	c := &Consumer{opts: o, lanes: make(map[string]*lane, len(o.Routes)), made: make(chan struct{})}
+	c := &Consumer{opts: o, lanes: make(map[string]*lane, len(o.Routes)), made: make(chan struct{}), incarnations: newIncarnations()}
 	c.reborn.GroupBalancer = kgo.CooperativeStickyBalancer()
 	c.reborn.member = func() string {
 		<-c.made // the client may sync before its constructor has returned

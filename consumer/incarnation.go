@@ -39,6 +39,14 @@ type incarnations struct {
 	replaced map[topicID]string           // its topic
 	marked   map[string]map[int32]topicID // what the latest mark of a partition belongs to
 	owed     map[string]bool              // topics that the client must begin anew
+	told     map[topicID]bool
+}
+
+func newIncarnations() *incarnations {
+	return &incarnations{
+		latest: map[string]topicID{}, replaced: map[topicID]string{}, marked: map[string]map[int32]topicID{},
+		owed: map[string]bool{}, told: map[topicID]bool{},
+	}
 }
 
 // see notes that somebody told of id, and returns the latest of topic. isNew
@@ -47,10 +55,6 @@ type incarnations struct {
 func (i *incarnations) see(topic string, id topicID) (latest topicID, isNew bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.latest == nil {
-		i.latest, i.replaced, i.owed = map[string]topicID{}, map[topicID]string{}, map[string]bool{}
-		i.marked = map[string]map[int32]topicID{}
-	}
 	before, had := i.latest[topic]
 	if _, over := i.replaced[id]; over || id == before || id == (topicID{}) {
 		return before, false
@@ -75,9 +79,17 @@ func (i *incarnations) again(topic string) bool {
 	return false
 }
 
+// first reports whether nobody has asked it of id before.
+func (i *incarnations) first(id topicID) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	was := i.told[id]
+	i.told[id] = true
+	return !was
+}
+
 // owe asks for topic to be begun anew.
 func (i *incarnations) owe(topic string) {
-	i.see(topic, topicID{})
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.owed[topic] = true
@@ -93,7 +105,6 @@ func (i *incarnations) due(topic string) bool {
 
 // mark notes to which incarnation the marks of a partition belong from now on.
 func (i *incarnations) mark(topic string, partition int32, id topicID) {
-	i.see(topic, topicID{})
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.marked[topic] == nil {
@@ -122,10 +133,17 @@ func (i *incarnations) stamp(req *kmsg.OffsetCommitRequest) error {
 func (c *Consumer) noteIncarnation(topic string, id topicID) topicID {
 	latest, isNew := c.incarnations.see(topic, id)
 	if isNew {
+		c.noteRecreated(topic, id)
+	}
+	return latest
+}
+
+// noteRecreated tells once of each incarnation that replaced another.
+func (c *Consumer) noteRecreated(topic string, id topicID) {
+	if c.incarnations.first(id) {
 		c.opts.Events(fault.Event{
 			Kind: fault.TopicRecreated, Topic: topic, Partition: -1,
 			Reason: fmt.Sprintf("the topic was deleted and created again: it is read from its first record, under keys with the new topic id %s", id),
 		})
 	}
-	return latest
 }

@@ -37,6 +37,7 @@ type lane struct {
 	flights  map[*flight]struct{}
 	open     list.List // of flights that grow, wait or are in flight, oldest first
 	retiring []*retirement
+	orphans  []*partition              // of incarnations of the topic that are gone
 	safe     map[int32]kgo.EpochOffset // moved since the last mark
 	usual    int                       // bytes of the last sealed slab: room for the next
 }
@@ -101,6 +102,7 @@ func (l *lane) run(ctx context.Context) {
 		case <-timer.C:
 		case <-done:
 			done = nil
+			l.disown()
 			l.lose(nil)
 		}
 	}

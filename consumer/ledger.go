@@ -26,6 +26,8 @@ type ledger struct {
 	open      []*span // in order; open[head:] are not yet behind the safe position
 	head      int
 	detached  bool
+	// orphan is detached, but what is open of it is wanted: nobody can read it again.
+	orphan bool
 }
 
 // begin opens a span for the record at first; to is the position after it.

@@ -118,11 +118,14 @@ func offsetOf(listed kadm.ListedOffsets, topic string, n int32) int64 {
 // its commit, as the client wants.
 func (p *placement) place(ctx context.Context, l *lane, partitions map[int32]kgo.Offset, id topicID) {
 	topic := l.route.Topic
-	for _, at := range p.commits[topic] {
-		p.noteIncarnation(topic, stamped(at.Metadata))
-	}
 	id = p.noteIncarnation(topic, id)
 	again := p.incarnations.again(topic)
+	for _, at := range p.commits[topic] {
+		if of := stamped(at.Metadata); of != id && of != (topicID{}) {
+			again = true
+			p.noteRecreated(topic, id)
+		}
+	}
 	if !again && p.cold(topic) {
 		p.placeCold(ctx, l, partitions)
 	}

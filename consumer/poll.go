@@ -136,8 +136,9 @@ func (c *Consumer) noteFetch(topic string, partition int32, err error) bool {
 		}
 	case errors.Is(err, kerr.UnknownTopicID):
 		c.incarnations.owe(topic) // the next look knows whether it is gone or another
-	case errors.Is(err, kerr.UnknownTopicOrPartition):
+	case errors.Is(err, kerr.UnknownTopicOrPartition) && partition < 0:
 		c.noteMissing(topic, err)
+	case kerr.IsRetriable(err) && !errors.Is(err, kerr.CorruptMessage): // a leader moves, or will
 	default:
 		c.noteBlocked(topic, partition, err)
 	}

@@ -24,7 +24,7 @@ type flight struct {
 // detached reports whether nobody waits for f any more.
 func (f *flight) detached() bool {
 	for _, s := range f.spans {
-		if !s.ledger.detached {
+		if !s.ledger.detached || s.ledger.orphan {
 			return false
 		}
 	}

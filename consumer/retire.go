@@ -135,11 +135,20 @@ func (l *lane) detach(parts []*partition) {
 // orphan cuts every ledger off and lets what was read go on: the topic it comes
 // from is gone, so that nobody could read it again.
 func (l *lane) orphan() {
+	l.orphans = slices.DeleteFunc(l.orphans, func(p *partition) bool { return p.ledger.idle() })
 	for _, p := range l.leave(nil) {
-		p.queue.seal()
-		p.ledger.detached = true
+		p.ledger.detached, p.ledger.orphan = true, true
 		delete(l.safe, p.ledger.partition)
+		l.orphans = append(l.orphans, p)
 	}
+}
+
+// disown gives the orphans up.
+func (l *lane) disown() {
+	for _, p := range l.orphans {
+		p.ledger.orphan = false
+	}
+	l.detach(l.orphans)
 }
 
 // lose detaches partitions that the group has already given to others; nil

@@ -46,7 +46,7 @@ func (l *lane) skips(p *partition, offset, end int64) bool {
 		Detail: fmt.Sprintf("offsets %d to %d of partition %d were left out, as the routes file says", offset, to-1, p.ledger.partition),
 	})
 	f.cover(p.ledger, offset, position{to, p.epoch})
-	p.queue.seal()
+	f.queue.seal()
 	p.expected, p.next, p.skipTo, p.jumped = to, to, to, false
 	return true
 }

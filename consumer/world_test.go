@@ -33,6 +33,9 @@ type world struct {
 	kafka *fakekafka.Cluster
 	adapt func(*Options) // of every member, unless nil
 	trust []kgo.Opt      // by which the producer is let in
+	began time.Time
+	start Start  // of orders
+	skip  []Skip // of orders
 
 	mu        sync.Mutex // guards all below
 	visible   map[place]bool
@@ -60,7 +63,7 @@ func newWorldOn(t *testing.T, o fakekafka.Options, topics ...string) *world {
 		t.Fatal(err)
 	}
 	w := &world{
-		t: t, kafka: kafka, visible: map[place]bool{}, acked: map[place]bool{}, times: map[string]int{},
+		t: t, kafka: kafka, began: time.Now(), visible: map[place]bool{}, acked: map[place]bool{}, times: map[string]int{},
 		committed: map[place]int64{}, skipFrom: map[place]int64{}, passed: map[place]int64{}, keys: map[place]string{}, rewound: map[place]bool{},
 	}
 	t.Cleanup(w.verdict)
@@ -75,6 +78,9 @@ func newWorldOn(t *testing.T, o fakekafka.Options, topics ...string) *world {
 }
 
 func (w *world) CommitSent(c fakekafka.Commit) {
+	if c.ClientID != clientID {
+		return // an operator's
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	at := place{topic: c.Topic, partition: c.Partition}
@@ -91,7 +97,7 @@ func (w *world) CommitAccepted(c fakekafka.Commit) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	at := place{topic: c.Topic, partition: c.Partition}
-	if c.Next < w.committed[at] && !w.rewound[at] {
+	if c.Next < w.committed[at] && !w.rewound[at] && c.ClientID == clientID {
 		w.t.Errorf("the commit of %s/%d went from %d to %d", c.Topic, c.Partition, w.committed[at], c.Next)
 	}
 	w.committed[at] = c.Next
@@ -221,6 +227,10 @@ func (w *world) join(sizes Sizes, ordering Ordering, script func(*request) time.
 	}
 	for _, topic := range topics {
 		o.Routes = append(o.Routes, Route{Topic: topic, Destination: "projects/p/topics/" + topic, Ordering: ordering})
+		if topic == "orders" {
+			r := &o.Routes[len(o.Routes)-1]
+			r.Start, r.Skip = w.start, w.skip
+		}
 	}
 	var err error
 	if m.Consumer, err = New(o, m.pub); err != nil {
