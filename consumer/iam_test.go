@@ -232,7 +232,7 @@ func TestAccessIsLostAndComesBack(t *testing.T) {
 	}{
 		{"STS and metadata server", (*fakeaws.Server).Down, []string{"AWS STS for role " + iamRole, "ServiceUnavailable"}},
 		{"trust policy", (*fakeaws.Server).Distrust, []string{"AWS STS for role " + iamRole, "AccessDenied", "sub and aud", "oaud"}},
-		{"permission to connect", (*fakeaws.Server).Deny, []string{"brokers refuse " + iamRole, "Access denied", "kafka-cluster:Connect"}},
+		{"permission to connect", (*fakeaws.Server).Deny, []string{"brokers refuse " + iamRole, "access denied", "kafka-cluster:Connect"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {

@@ -106,7 +106,7 @@ func (c *Consumer) noteBlocked(topic string, partition int32, err error) {
 		kind, reason = fault.AccessRefused, why
 		c.noteGivenUp(topic, partition)
 	}
-	isNew := false
+	var isNew bool
 	if partition >= 0 && kind == fault.PartitionBlocked {
 		isNew = c.blocks.note(topic, partition, reason)
 	} else {

@@ -5,6 +5,7 @@ package integration
 import (
 	"context"
 	"crypto/x509"
+	"maps"
 	"net/http"
 	"os"
 	"strings"
@@ -82,9 +83,7 @@ func testAccess(t *testing.T, k *secured, principal string, brokers []string, se
 	s.toFake()
 	delete(s.settings, "BRIDGE_ALLOW_PLAINTEXT")
 	s.settings["BRIDGE_BROKERS"], s.settings["BRIDGE_TLS_CA_FILE"] = strings.Join(brokers, ","), k.authority.file
-	for name, value := range settings {
-		s.settings[name] = value
-	}
+	maps.Copy(s.settings, settings)
 	if principal == "User:bridge" {
 		s.createUser("bridge", scramPassword)
 	}

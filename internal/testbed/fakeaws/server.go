@@ -64,7 +64,7 @@ func New(o Options) *Server {
 // Start serves on a free loopback port and returns host:port.
 func (s *Server) Start() (string, error) {
 	var listen net.ListenConfig
-	l, err := listen.Listen(context.Background(), "tcp", "127.0.0.1:0") //nolint:forbidigo // listening on loopback does not wait
+	l, err := listen.Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", fmt.Errorf("opening a port: %w", err)
 	}

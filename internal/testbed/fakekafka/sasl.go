@@ -114,7 +114,8 @@ func readFrame(r io.Reader) ([]byte, error) {
 	if n < 8 || n > 64<<20 {
 		return nil, errors.New("a frame of an impossible size")
 	}
-	frame := append(size, make([]byte, n)...)
+	frame := make([]byte, 4+n)
+	copy(frame, size)
 	_, err := io.ReadFull(r, frame[4:])
 	return frame, err
 }
@@ -213,14 +214,14 @@ func (c *saslConn) admit(proof []byte) (Handshake, error) {
 	}
 	h.Principal = who.Principal
 	if h.Again && who.Principal != c.principal {
-		return h, fmt.Errorf("Cannot change principals during re-authentication from %s to %s", c.principal, who.Principal)
+		return h, fmt.Errorf("principals may not change during re-authentication, from %s to %s", c.principal, who.Principal)
 	}
 	h.Session = c.sasl.Session
 	if left := who.Expires.Sub(now); !who.Expires.IsZero() && (h.Session == 0 || left < h.Session) {
 		h.Session = left
 	}
 	if h.Session > 0 && h.Session < c.sasl.Shortest {
-		return h, errors.New("Session too short")
+		return h, errors.New("session too short")
 	}
 	c.principal, c.expires = who.Principal, time.Time{}
 	if h.Session > 0 {

@@ -45,7 +45,7 @@ func (p presigned) verify(region string, identify func(string) (Identity, bool),
 		return Identity{}, errors.New("credential scope is not that of kafka-cluster")
 	}
 	if scope[2] != region {
-		return Identity{}, fmt.Errorf("Credential should be scoped to a valid region, not %s", scope[2])
+		return Identity{}, fmt.Errorf("credential should be scoped to a valid region, not %s", scope[2])
 	}
 	at, err := time.Parse("20060102T150405Z", q["X-Amz-Date"])
 	if err != nil || scope[1] != q["X-Amz-Date"][:8] {
@@ -57,18 +57,18 @@ func (p presigned) verify(region string, identify func(string) (Identity, bool),
 		return Identity{}, errors.New("validity is not up to 900 seconds")
 	}
 	if now.After(at.Add(valid)) || now.Before(at.Add(-mostSkew)) {
-		return Identity{}, fmt.Errorf("Signature expired: %s is not within its validity", now.UTC().Format(time.RFC3339))
+		return Identity{}, fmt.Errorf("signature expired: %s is not within its validity", now.UTC().Format(time.RFC3339))
 	}
 	who, ok := identify(scope[0])
 	switch {
 	case !ok || !who.Expires.IsZero() && !now.Before(who.Expires):
-		return Identity{}, errors.New("The security token included in the request is invalid or expired")
+		return Identity{}, errors.New("the security token included in the request is invalid or expired")
 	case q["X-Amz-Security-Token"] != who.SessionToken:
-		return Identity{}, errors.New("The security token included in the request is invalid")
+		return Identity{}, errors.New("the security token included in the request is invalid")
 	case !hmac.Equal([]byte(p.signature), []byte(p.sign(who.SecretKey, scope))):
-		return Identity{}, errors.New("The request signature we calculated does not match the signature you provided")
+		return Identity{}, errors.New("the request signature we calculated does not match the signature you provided")
 	case who.Denied:
-		return Identity{}, errors.New("Access denied")
+		return Identity{}, errors.New("access denied")
 	}
 	return who, nil
 }
