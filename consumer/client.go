@@ -3,6 +3,8 @@ package consumer
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -36,10 +38,7 @@ func batchLimits() []kgo.Opt {
 // options are those of the one Kafka client that consumes.
 func (c *Consumer) options() []kgo.Opt {
 	o := &c.opts
-	topics := make([]string, len(o.Routes))
-	for i, r := range o.Routes {
-		topics[i] = r.Topic
-	}
+	topics := slices.Collect(maps.Keys(c.lanes.all()))
 	return append(append(o.reach(), batchLimits()...),
 		kgo.ConsumerGroup(o.Group),
 		kgo.ConsumeTopics(topics...),
@@ -72,16 +71,16 @@ func (c *Consumer) options() []kgo.Opt {
 		kgo.FetchMaxPartitionBytes(o.Sizes.FetchMaxPartition),
 		kgo.MetadataMaxAge(time.Minute),
 		kgo.MetadataMinAge(time.Second),
-		kgo.WithHooks(fetchedHook{c.lanes}, &renewals{tell: o.Events, fresh: map[int32]int{}}),
+		kgo.WithHooks(fetchedHook{&c.lanes}, &renewals{tell: o.Events, fresh: map[int32]int{}}),
 	)
 }
 
 // fetchedHook counts the records that brokers sent, so that those fetched twice
 // because of a pause can be told.
-type fetchedHook struct{ lanes map[string]*lane }
+type fetchedHook struct{ lanes *laneSet }
 
 func (h fetchedHook) OnFetchBatchRead(_ kgo.BrokerMetadata, topic string, _ int32, m kgo.FetchBatchMetrics) {
-	if l := h.lanes[topic]; l != nil {
+	if l := h.lanes.of(topic); l != nil {
 		l.stats.fetched.Add(int64(m.NumRecords))
 	}
 }

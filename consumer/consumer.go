@@ -16,12 +16,18 @@ import (
 // Consumer pulls all routes with one Kafka client. Snapshot and Lag may be
 // called from any goroutine at any time, Run once.
 type Consumer struct {
-	opts   Options
-	lanes  map[string]*lane
-	gate   *gate
-	reborn reborn
-	client atomic.Pointer[kgo.Client] // nil until Run
-	made   chan struct{}              // closed by Run when client is there
+	opts      Options
+	publisher Publisher
+	pool      *slabPool
+	lanes     laneSet
+	crew      crew
+	gate      *gate
+	reborn    reborn
+	client    atomic.Pointer[kgo.Client] // nil until Run
+	made      chan struct{}              // closed by Run when client is there
+
+	delivering sync.Mutex // held while a poll is handed to the lanes
+	topics     sync.Mutex // held while the client is told what to consume
 
 	joined       atomic.Bool
 	answered     atomic.Bool // a broker has answered
@@ -42,26 +48,16 @@ func New(o Options, p Publisher) (*Consumer, error) {
 	if o.Events == nil {
 		o.Events = func(fault.Event) {}
 	}
-	c := &Consumer{opts: o, lanes: make(map[string]*lane, len(o.Routes)), made: make(chan struct{}), incarnations: newIncarnations()}
+	c := &Consumer{opts: o, publisher: p, pool: new(slabPool), made: make(chan struct{}), incarnations: newIncarnations()}
 	c.reborn.GroupBalancer = kgo.CooperativeStickyBalancer()
 	c.reborn.member = func() string {
 		<-c.made // the client may sync before its constructor has returned
 		id, _ := c.client.Load().GroupMetadata()
 		return id
 	}
-	c.gate = newGate(o.Sizes.Window, lazyPauser{c}, o.Routes)
-	pool := new(slabPool)
-	for _, r := range o.Routes {
-		if c.lanes[r.Topic] != nil {
-			return nil, fmt.Errorf("route %s is there twice", r.Topic)
-		}
-		l := newLane(r, &c.opts, p, c.gate, pool)
-		l.jump = func(n int32, to kgo.EpochOffset) {
-			c.client.Load().SetOffsets(map[string]map[int32]kgo.EpochOffset{r.Topic: {n: to}})
-		}
-		l.block = func(n int32, next int64, err error) { c.noteUnreadable(r.Topic, n, next, err) }
-		l.mark = func(m map[string]map[int32]kgo.EpochOffset) { c.client.Load().MarkCommitOffsets(m) }
-		c.lanes[r.Topic] = l
+	c.gate = newGate(o.Sizes.Window, lazyPauser{c}, nil)
+	if err := c.hire(o.Routes); err != nil {
+		return nil, err
 	}
 	return c, nil
 }
@@ -87,8 +83,10 @@ func (c *Consumer) Run(ctx context.Context) error {
 		}
 		return c.incarnations.stamp(req)
 	})
+	c.crew.mu.Lock()
 	client, err := kgo.NewClient(append(c.options(), kgo.WithContext(context.WithoutCancel(ctx)))...)
 	if err != nil {
+		c.crew.mu.Unlock()
 		return fmt.Errorf("configuring the kafka client: %w", err)
 	}
 	c.client.Store(client)
@@ -98,13 +96,25 @@ func (c *Consumer) Run(ctx context.Context) error {
 	work, abandon := context.WithCancel(context.WithoutCancel(ctx))
 	defer abandon()
 	var lanes, looks sync.WaitGroup
-	for _, l := range c.lanes {
-		lanes.Go(func() { l.run(work) })
+	c.crew.start = func(l *lane) {
+		var ctx context.Context
+		ctx, l.end = context.WithCancel(work)
+		lanes.Go(func() {
+			defer close(l.ended)
+			l.run(ctx)
+		})
 	}
+	for _, l := range c.lanes.all() {
+		c.crew.start(l)
+	}
+	c.crew.mu.Unlock()
 	looks.Go(func() { c.look(ctx) })
 
 	err = c.poll(ctx)
 	c.opts.Events(fault.Event{Kind: fault.Stopping, Partition: -1, Reason: "draining what is in flight"})
+	c.crew.mu.Lock()
+	c.crew.ended = true
+	c.crew.mu.Unlock()
 	looks.Wait()
 	c.stop(work, client)
 	abandon()
@@ -121,8 +131,8 @@ func (c *Consumer) Run(ctx context.Context) error {
 // stop drains every route, commits and leaves the group, so that its partitions
 // are taken over at once.
 func (c *Consumer) stop(work context.Context, client *kgo.Client) {
-	all := make(map[string][]int32, len(c.lanes))
-	for topic := range c.lanes {
+	all := make(map[string][]int32, len(c.lanes.all()))
+	for topic := range c.lanes.all() {
 		all[topic] = nil
 	}
 	began := time.Now()

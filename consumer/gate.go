@@ -50,9 +50,27 @@ type pauser interface {
 func newGate(window int64, client pauser, routes []Route) *gate {
 	g := &gate{window: window, client: client, wake: make(chan struct{}, 1), shares: make(map[string]*share, len(routes))}
 	for _, r := range routes {
-		g.shares[r.Topic] = &share{}
+		g.admit(r.Topic)
 	}
 	return g
+}
+
+// admit gives topic a share, unless it has one.
+func (g *gate) admit(topic string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.shares[topic] == nil {
+		g.shares[topic] = &share{}
+	}
+}
+
+// dismiss takes the share of topic away, unless something is in hand.
+func (g *gate) dismiss(topic string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if s := g.shares[topic]; s != nil && s.inHand == 0 {
+		delete(g.shares, topic)
+	}
 }
 
 // take accounts n bytes that were polled for topic, and pauses the topic at its

@@ -54,6 +54,14 @@ func (c *Consumer) Lag() Lag {
 	return l
 }
 
+// forget drops what is known of a topic that is no route any more.
+func (l *lagCache) forget(topic string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.history, topic)
+	l.last.Routes = slices.DeleteFunc(slices.Clone(l.last.Routes), func(r RouteLag) bool { return r.Topic == topic })
+}
+
 // look watches the group and the topics until ctx ends.
 func (c *Consumer) look(ctx context.Context) {
 	timer := time.NewTimer(0)
@@ -79,9 +87,12 @@ func (c *Consumer) look(ctx context.Context) {
 func (c *Consumer) lookOnce(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, wakeEvery)
 	defer cancel()
-	topics := make([]string, 0, len(c.lanes))
-	for t := range c.lanes {
+	topics := make([]string, 0, len(c.lanes.all()))
+	for t := range c.lanes.all() {
 		topics = append(topics, t)
+	}
+	if len(topics) == 0 {
+		return // to ask for none is to ask for all
 	}
 	admin := kadm.NewClient(c.client.Load())
 	starts, ends, committed, err := offsets(ctx, admin, c.opts.Group, topics)

@@ -27,6 +27,8 @@ type lane struct {
 	inbox     *inbox
 	results   chan *flight // written by the goroutine of each batch, read by the lane
 	stats     laneStats
+	end       context.CancelFunc // abandons what is in flight and ends the lane; set by whoever starts it
+	ended     chan struct{}      // closed by whoever started it when it has ended
 
 	encoder  *message.Encoder
 	record   message.Record // reused for every record
@@ -59,7 +61,7 @@ type laneStats struct {
 func newLane(r Route, o *Options, p Publisher, g *gate, pool *slabPool) *lane {
 	l := &lane{
 		route: r, sizes: o.Sizes, publisher: p, gate: g, pool: pool,
-		inbox: newInbox(), results: make(chan *flight),
+		ended: make(chan struct{}), inbox: newInbox(), results: make(chan *flight),
 		tell: o.Events, encoder: message.NewEncoder(o.Cluster, r.Topic, r.Destination, r.Ordering == OrderingPartition),
 		parts: map[int32]*partition{}, queues: map[*queue]struct{}{},
 		flights: map[*flight]struct{}{}, safe: map[int32]kgo.EpochOffset{},

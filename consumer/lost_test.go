@@ -15,7 +15,8 @@ func TestLostDetachesWithoutACommit(t *testing.T) {
 		r := newRig(t, OrderingNone, testSizes(), 0, 1)
 		r.poll(0, polled(0, 2000)...)
 		open := r.inFlight(2)
-		c := &Consumer{lanes: map[string]*lane{"orders": r.lane}}
+		c := &Consumer{}
+		c.lanes.change(func(all map[string]*lane) { all["orders"] = r.lane })
 		c.joined.Store(true)
 		l := r.ledgerOf(0)
 		// No client is needed: there is nothing to commit with.
@@ -88,7 +89,8 @@ func TestStopRetiresEveryPartition(t *testing.T) {
 		for p := range int32(3) {
 			r.poll(p, polled(0, 1500)...)
 		}
-		c := &Consumer{lanes: map[string]*lane{"orders": r.lane}}
+		c := &Consumer{}
+		c.lanes.change(func(all map[string]*lane) { all["orders"] = r.lane })
 		began := time.Now()
 		c.retire(map[string][]int32{"orders": nil}, drainStop, drainStop)
 		if took := time.Since(began); took < 5*time.Second || took > 5*time.Second+atOnce {

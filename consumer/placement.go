@@ -51,7 +51,7 @@ func (c *Consumer) onPlaced(ctx context.Context, begin map[string]map[int32]kgo.
 		p.ask(asking)
 	}
 	for topic, partitions := range begin {
-		if l := c.lanes[topic]; l != nil {
+		if l := c.lanes.of(topic); l != nil {
 			p.place(asking, l, partitions, ids[topic])
 		}
 	}

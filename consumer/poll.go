@@ -67,6 +67,8 @@ func (c *Consumer) narrow(client *kgo.Client, on bool) {
 // deliver accounts what a poll brought and hands it to the lanes. It never
 // blocks. It returns the bytes of the records, and whether a partition failed.
 func (c *Consumer) deliver(fetches kgo.Fetches) (brought int64, failed bool) {
+	c.delivering.Lock()
+	defer c.delivering.Unlock()
 	// What happened to a log comes before what is read of it now.
 	fetches.EachPartition(func(ft kgo.FetchTopicPartition) {
 		if ft.Err != nil {
@@ -75,7 +77,7 @@ func (c *Consumer) deliver(fetches kgo.Fetches) (brought int64, failed bool) {
 	})
 	for i := range fetches {
 		for _, ft := range fetches[i].Topics {
-			l := c.lanes[ft.Topic]
+			l := c.lanes.of(ft.Topic)
 			if l == nil {
 				continue
 			}
@@ -131,7 +133,7 @@ func (c *Consumer) noteFetch(topic string, partition int32, err error) bool {
 	var loss *kgo.ErrDataLoss
 	switch {
 	case errors.As(err, &loss):
-		if l := c.lanes[topic]; l != nil {
+		if l := c.lanes.of(topic); l != nil {
 			l.inbox.put(func() { l.truncated(partition, loss) })
 		}
 	case errors.Is(err, kerr.UnknownTopicID):

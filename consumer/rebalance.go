@@ -15,7 +15,7 @@ import (
 
 func (c *Consumer) onAssigned(_ context.Context, _ *kgo.Client, assigned map[string][]int32) {
 	for topic, partitions := range assigned {
-		if l := c.lanes[topic]; l != nil {
+		if l := c.lanes.of(topic); l != nil {
 			l.inbox.put(func() { l.assign(partitions) })
 		}
 	}
@@ -73,7 +73,7 @@ func (c *Consumer) onLost(_ context.Context, _ *kgo.Client, lost map[string][]in
 	c.joined.Store(false)
 	c.reborn.lost()
 	for topic, partitions := range lost {
-		if l := c.lanes[topic]; l != nil {
+		if l := c.lanes.of(topic); l != nil {
 			l.inbox.put(func() { l.lose(partitions) })
 		}
 	}
@@ -87,7 +87,7 @@ func (c *Consumer) onLost(_ context.Context, _ *kgo.Client, lost map[string][]in
 func (c *Consumer) retire(revoked map[string][]int32, limit, quiet time.Duration) {
 	waiting := make([]chan struct{}, 0, len(revoked))
 	for topic, partitions := range revoked {
-		l := c.lanes[topic]
+		l := c.lanes.of(topic)
 		if l == nil {
 			continue
 		}

@@ -16,7 +16,8 @@ type revoked struct {
 
 // revoke starts what the client's callback does for lost partitions.
 func revoke(lanes map[string]*lane, lost map[string][]int32) *revoked {
-	c := &Consumer{lanes: lanes}
+	c := &Consumer{}
+	c.lanes.now.Store(&lanes)
 	v := &revoked{began: time.Now(), took: make(chan time.Duration, 1)}
 	go func() {
 		c.retire(lost, drainRevoke, drainQuiet)

@@ -47,7 +47,7 @@ func (c *Consumer) Snapshot() Snapshot {
 	s := Snapshot{
 		Answered: c.answered.Load(), Joined: c.joined.Load(), Trouble: c.troubles.of(""),
 		Window: c.opts.Sizes.Window, InHand: inHand,
-		Loops: map[string]time.Time{}, Routes: make([]RouteSnapshot, 0, len(c.lanes)),
+		Loops: map[string]time.Time{}, Routes: make([]RouteSnapshot, 0, len(c.lanes.all())),
 	}
 	loop := func(name string, stamp int64) {
 		if stamp != 0 {
@@ -56,7 +56,7 @@ func (c *Consumer) Snapshot() Snapshot {
 	}
 	loop("poll", c.pollStamp.Load())
 	loop("look", c.lookStamp.Load())
-	for topic, l := range c.lanes {
+	for topic, l := range c.lanes.all() {
 		loop("lane "+topic, l.stats.stamp.Load())
 		r := RouteSnapshot{
 			Topic: topic, Partitions: int(l.stats.partitions.Load()),

@@ -46,7 +46,7 @@ func (c *Consumer) watchTopics(ctx context.Context, admin *kadm.Client, topics [
 	}
 	absent := map[string]bool{}
 	for _, d := range details {
-		l := c.lanes[d.Topic]
+		l := c.lanes.of(d.Topic)
 		switch {
 		case l == nil:
 		case d.Err == nil:
@@ -74,7 +74,7 @@ func (c *Consumer) watchLogs(now time.Time, starts, ends, stable kadm.ListedOffs
 	why := map[string]string{}
 	before := c.watch.stable
 	c.watch.stable = map[string]map[int32]*stability{}
-	for topic, l := range c.lanes {
+	for topic, l := range c.lanes.all() {
 		c.watch.stable[topic] = map[int32]*stability{}
 		for n := range ends[topic] {
 			start, end, at := offsetOf(starts, topic, n), offsetOf(ends, topic, n), offsetOf(stable, topic, n)
@@ -128,7 +128,7 @@ func (c *Consumer) watchGroup(ctx context.Context, now time.Time, admin *kadm.Cl
 	}
 
 	held := int64(0)
-	for _, l := range c.lanes {
+	for _, l := range c.lanes.all() {
 		held += l.stats.partitions.Load()
 	}
 	switch {
