@@ -99,6 +99,9 @@ func (p *preflight) ordered(in *consumer.Inspection) {
 			continue
 		}
 		finding := "order by " + r.Ordering + ": at most 1 MB/s for each ordering key"
+		if r.Ordering == config.OrderingKey {
+			finding += ", and a request carries one key alone: as many requests as keys, each billed as at least 1 kB"
+		}
 		if n := partitions[r.Topic]; n > 0 && r.Ordering == config.OrderingPartition {
 			finding += fmt.Sprintf(", %d MB/s for %d partitions", n, n)
 		}

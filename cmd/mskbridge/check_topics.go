@@ -9,6 +9,7 @@ import (
 
 	"github.com/mskbridge/mskbridge/consumer"
 	"github.com/mskbridge/mskbridge/internal/check"
+	"github.com/mskbridge/mskbridge/internal/config"
 	"github.com/mskbridge/mskbridge/internal/fault"
 )
 
@@ -125,8 +126,14 @@ func (p *preflight) groupAdvice(actions string) string {
 // oversize says what becomes of records that are too large.
 func (p *preflight) oversize(topic string) string {
 	for _, r := range p.cfg.Routes {
-		if r.Topic == topic && r.DeadLetter == "" {
+		switch {
+		case r.Topic != topic || r.OnOversize == config.OnOversizePark:
+		case r.OnOversize == config.OnOversizeStore:
+			return "leave their values in " + r.Store
+		case r.DeadLetter == "":
 			return "hold the route, which has no dead-letter topic"
+		default:
+			return "hold the route"
 		}
 	}
 	return "are parked"

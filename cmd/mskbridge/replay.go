@@ -125,6 +125,11 @@ func (f *replayFlags) run(ctx context.Context, asked consumer.Range, out, progre
 	if !f.dryRun {
 		options := sinkOptions(cfg)
 		options.Events = in.Events
+		opened := stores{}
+		defer opened.close(log)
+		if err := opened.attach(ctx, cfg, options.Routes); err != nil {
+			return err
+		}
 		s, err := sink.New(ctx, options)
 		if err != nil {
 			return err

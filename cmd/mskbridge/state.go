@@ -47,7 +47,7 @@ func route(in *consumer.RouteSnapshot, out sink.RouteSnapshot, lag consumer.Rout
 		State: admin.Running, Since: out.Since, LastError: cmp.Or(out.LastError, in.Trouble.Reason),
 		Partitions: in.Partitions, LagRecords: lag.Records, LagSeconds: lag.Seconds,
 		InFlightRequests: int(in.InFlight), InFlightBytes: in.InHand, OldestOpen: in.Oldest,
-		Records: in.Polled, Acknowledged: out.Published, Parked: out.Parked,
+		Records: in.Polled, Acknowledged: out.Published, Parked: out.Parked, Stored: out.Stored, Framing: in.Framing,
 		Fetched: in.Fetched, Requests: out.Requests, Retries: out.Retries, PublishedBytes: out.Bytes,
 		Paused: in.Paused, Pauses: in.Pauses,
 	}

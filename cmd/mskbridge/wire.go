@@ -13,6 +13,7 @@ import (
 	"github.com/mskbridge/mskbridge/internal/config"
 	"github.com/mskbridge/mskbridge/internal/fault"
 	"github.com/mskbridge/mskbridge/internal/logging"
+	"github.com/mskbridge/mskbridge/internal/message"
 	"github.com/mskbridge/mskbridge/sink"
 )
 
@@ -26,6 +27,7 @@ type bridge struct {
 	started  time.Time
 	listener net.Listener
 	journal  *admin.Journal
+	stores   stores
 	sink     *sink.Sink
 	consumer *consumer.Consumer
 }
@@ -38,7 +40,7 @@ func newBridge(ctx context.Context, cfg *config.Config, log *slog.Logger) (*brid
 	if err != nil {
 		return nil, fmt.Errorf("opening the port for health and status: %w", err)
 	}
-	b := &bridge{cfg: cfg, log: log, started: time.Now(), listener: listener, journal: &admin.Journal{}}
+	b := &bridge{cfg: cfg, log: log, started: time.Now(), listener: listener, journal: &admin.Journal{}, stores: stores{}}
 	if err := b.join(ctx); err != nil {
 		listener.Close()
 		return nil, err
@@ -59,6 +61,9 @@ func (b *bridge) join(ctx context.Context) error {
 	}
 	out := sinkOptions(b.cfg)
 	in.Events, in.ClientLog, out.Events = events, b.log, events
+	if err := b.stores.attach(ctx, b.cfg, out.Routes); err != nil {
+		return err
+	}
 	if b.sink, err = sink.New(ctx, out); err != nil {
 		return err
 	}
@@ -86,13 +91,12 @@ func consumerOptions(ctx context.Context, cfg *config.Config, log *slog.Logger) 
 		},
 	}
 	for _, r := range cfg.Routes {
-		ordering := consumer.OrderingNone
-		if r.Ordering == config.OrderingPartition {
-			ordering = consumer.OrderingPartition
-		}
-		route := consumer.Route{Topic: r.Topic, Destination: r.Destination, Ordering: ordering, Start: consumer.Start{Latest: r.Start == config.StartLatest}}
+		route := consumer.Route{Topic: r.Topic, Destination: r.Destination, Ordering: orderings()[r.Ordering], Start: consumer.Start{Latest: r.Start == config.StartLatest}}
 		if at, err := time.Parse(time.RFC3339, r.Start); err == nil {
 			route.Start.At = at
+		}
+		if r.Headers != nil {
+			route.Headers = message.NewHeaderFilter(r.Headers.Allow, r.Headers.Deny)
 		}
 		for _, skip := range r.Skip {
 			route.Skip = append(route.Skip, consumer.Skip{Partition: skip.Partition, From: skip.From, To: skip.To})
@@ -102,13 +106,26 @@ func consumerOptions(ctx context.Context, cfg *config.Config, log *slog.Logger) 
 	return in, nil
 }
 
+func orderings() map[string]consumer.Ordering {
+	return map[string]consumer.Ordering{
+		config.OrderingNone: consumer.OrderingNone, config.OrderingPartition: consumer.OrderingPartition, config.OrderingKey: consumer.OrderingKey,
+	}
+}
+
+func oversizes() map[string]sink.Oversize {
+	return map[string]sink.Oversize{
+		config.OnOversizePark: sink.ParkOversize, config.OnOversizeHold: sink.HoldOversize, config.OnOversizeStore: sink.StoreOversize,
+	}
+}
+
 // sinkOptions is the Pub/Sub side as the configuration says, but for who
-// listens to it.
+// listens to it and for stores, which have to be attached.
 func sinkOptions(cfg *config.Config) sink.Options {
 	out := sink.Options{Endpoint: cfg.PubSubEndpoint, Emulator: cfg.EmulatorHost, Connections: cfg.PublishConnections}
 	for _, r := range cfg.Routes {
 		out.Routes = append(out.Routes, sink.Route{
 			Topic: r.Topic, Destination: r.Destination, DeadLetter: r.DeadLetter, HoldPoison: r.OnPoison == config.OnPoisonHold,
+			Oversize: oversizes()[r.OnOversize],
 		})
 	}
 	return out
@@ -136,6 +153,7 @@ func (b *bridge) run(ctx context.Context) error {
 		err = serveErr
 	}
 	closeSink(b.sink, b.log)
+	b.stores.close(b.log)
 	b.log.Info("stopped")
 	return err
 }

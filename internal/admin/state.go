@@ -59,6 +59,7 @@ type Route struct {
 	Reason      string     `json:"reason,omitempty"`     // why it is not running, or what its lag waits for
 	Since       time.Time  `json:"since,omitzero"`       // of State
 	LastError   string     `json:"last_error,omitempty"` // also of one that is over
+	Framing     string     `json:"framing,omitempty"`    // of a schema registry, around the latest value looked at
 
 	Partitions int     `json:"partitions"`  // assigned to this process
 	LagRecords int64   `json:"lag_records"` // of the assigned partitions
@@ -71,6 +72,7 @@ type Route struct {
 	Records        int64 `json:"records"`         // polled
 	Acknowledged   int64 `json:"acknowledged"`    // records that Pub/Sub took
 	Parked         int64 `json:"parked"`          // records on the dead-letter topic
+	Stored         int64 `json:"stored"`          // values that no request could carry
 	Requests       int64 `json:"requests"`        // Publish requests sent, probes and parking included
 	Retries        int64 `json:"retries"`         // Publish requests tried again
 	PublishedBytes int64 `json:"published_bytes"` // request bytes acknowledged

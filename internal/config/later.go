@@ -6,13 +6,8 @@ package config
 func later(f field, value string) bool {
 	const set = "" // any value but the default
 	for _, l := range [...]struct{ name, value string }{
-		{"ordering", "key"},
-		{"on_oversize", "hold"},
-		{"on_oversize", "store"},
-		{"store", set},
 		{"format", "envelope"},
 		{"value", "json"},
-		{"headers", set},
 	} {
 		if l.name == f.name && (l.value == value || l.value == set && value != f.preset) {
 			return true

@@ -12,8 +12,12 @@ const (
 	ScramSHA512       = "sha-512"
 	OrderingNone      = "none"
 	OrderingPartition = "partition"
+	OrderingKey       = "key"
 	OnPoisonPark      = "park"
 	OnPoisonHold      = "hold"
+	OnOversizePark    = "park"
+	OnOversizeHold    = "hold"
+	OnOversizeStore   = "store"
 	StartEarliest     = "earliest"
 	StartLatest       = "latest"
 )
@@ -40,22 +44,24 @@ type Route struct {
 type RouteOptions struct {
 	// DeadLetter is a topic id or a full name, as Destination is; "" for none.
 	DeadLetter string `yaml:"dead_letter,omitempty" unset:"BRIDGE_DEAD_LETTER_TOPIC" desc:"dead-letter topic of this route"`
-	// Ordering partition keeps one request in flight for each partition.
+	// Ordering partition keeps one request in flight for each partition, key one
+	// for each key of a partition.
 	Ordering string `yaml:"ordering,omitempty" default:"none" oneof:"none,partition,key" desc:"order that Pub/Sub keeps"`
 	// OnPoison is hold in a checked Config when there is no dead-letter topic.
 	OnPoison string `yaml:"on_poison,omitempty" default:"park" oneof:"park,hold" desc:"a record that Pub/Sub refuses goes to the dead-letter topic, or holds the route"`
-	// OnOversize is about records that no Pub/Sub request can carry.
-	OnOversize string `yaml:"on_oversize,omitempty" default:"park" oneof:"park,hold,store" desc:"a record over Pub/Sub's 10 MB"`
+	// OnOversize is about records that no Pub/Sub request can carry. Park becomes
+	// hold in a checked Config when there is no dead-letter topic.
+	OnOversize string `yaml:"on_oversize,omitempty" default:"park" oneof:"park,hold,store" desc:"a record over Pub/Sub's 10 MB goes to the dead-letter topic, holds the route, or leaves its value in the store"`
 	// Format says what the data of a message is.
 	Format string `yaml:"format,omitempty" default:"raw" oneof:"raw,envelope" desc:"message data: the record's value byte for byte, or a JSON object"`
 	// Value is the form of the value inside an envelope.
 	Value string `yaml:"value,omitempty" default:"bytes" oneof:"bytes,json" desc:"the value inside an envelope"`
 	// Store is where on_oversize: store puts values.
-	Store string `yaml:"store,omitempty" unset:"none" desc:"gs://bucket/prefix for on_oversize: store"`
+	Store string `yaml:"store,omitempty" unset:"none" desc:"where on_oversize store puts values: gs://bucket/prefix, s3://bucket/prefix?region=R or file:///folder"`
 	// Start counts only while the group has no commit for the topic.
 	Start string `yaml:"start,omitempty" default:"earliest" desc:"where a group without commits begins: earliest, latest or an RFC 3339 time"`
 	// Headers choose which record headers are sent.
-	Headers *Headers `yaml:"headers,omitempty" unset:"all" desc:"record headers to send, {allow: [...], deny: [...]}"`
+	Headers *Headers `yaml:"headers,omitempty" unset:"all" desc:"record headers to send, {allow: [...], deny: [...]}: names in which * stands for anything; deny beats allow"`
 }
 
 // Headers are patterns of header names.

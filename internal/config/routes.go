@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -135,8 +136,14 @@ func (f *routesFile) resolve(deadLetter string, p *problems) []Route {
 			p.add("%sthe topic already has a route at %s", r.place, first)
 		}
 		inherit(&r.RouteOptions, &f.Defaults)
+		if r.OnOversize == OnOversizeStore && r.Store == "" {
+			p.add("%son_oversize store needs a store, such as gs://bucket/prefix", r.place)
+		}
 		if r.DeadLetter == "" {
 			r.OnPoison = OnPoisonHold
+			if r.OnOversize == OnOversizePark {
+				r.OnOversize = OnOversizeHold
+			}
 			if len(r.Skip) > 0 {
 				p.add("%sskip needs a dead-letter topic: that is where the range is recorded", r.place)
 			}
@@ -184,5 +191,13 @@ func (o *RouteOptions) checkValues(where string, p *problems) {
 		if _, err := time.Parse(time.RFC3339, o.Start); err != nil {
 			p.add("%sstart %q is not earliest, latest or an RFC 3339 time", where, o.Start)
 		}
+	}
+	if o.Store != "" {
+		if err := checkStore(o.Store); err != nil {
+			p.add("%sstore %q: %v", where, o.Store, err)
+		}
+	}
+	if h := o.Headers; h != nil && slices.Contains(slices.Concat(h.Allow, h.Deny), "") {
+		p.add("%sheaders: an empty pattern; * stands for any name", where)
 	}
 }

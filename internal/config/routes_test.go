@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -49,15 +50,18 @@ func TestRoutesFileRefuses(t *testing.T) {
 		{"dead letter in route", "routes: [{topic: abc, dead_letter: 1abc}]\n", []string{"route abc: dead_letter", "starts with a letter"}},
 		{"start", "routes: [{topic: abc, start: yesterday}]\n", []string{"not earliest, latest or an RFC 3339 time"}},
 		{"duplicate", "routes:\n  - topic: abc\n  - topic: abd\n  - topic: abc\n    to: xyz\n", []string{"routes.yaml:4: route abc: the topic already has a route at", "routes.yaml:2"}},
-		{"ordering key", "routes: [{topic: abc, ordering: key}]\n", []string{"ordering key is not available in this version; use none or partition"}},
-		{"oversize hold", "routes: [{topic: abc, on_oversize: hold}]\n", []string{"on_oversize hold is not available in this version; use park"}},
-		{"oversize store", "routes: [{topic: abc, on_oversize: store}]\n", []string{"on_oversize store is not available in this version"}},
-		{"store", "routes: [{topic: abc, store: gs://b/p}]\n", []string{"store is not available in this version"}},
+		{"oversize store without a store", "routes: [{topic: abc, on_oversize: store}]\n", []string{"route abc: on_oversize store needs a store"}},
+		{"store elsewhere", "routes: [{topic: abc, store: 'http://b/p'}]\n", []string{`store "http://b/p": begins with none of gs://, s3:// and file://`}},
+		{"store in memory", "routes: [{topic: abc, store: 'mem://b'}]\n", []string{"begins with none of"}},
+		{"store without a bucket", "defaults: {store: 'gs:///p'}\nroutes: [{topic: abc}]\n", []string{"defaults: store", "names no bucket"}},
+		{"store with a query", "routes: [{topic: abc, store: 'gs://b/p?x=y'}]\n", []string{"more than a bucket and a prefix"}},
+		{"store in a relative folder", "routes: [{topic: abc, store: 'file://a/b'}]\n", []string{"its absolute path"}},
+		{"store too long", "routes: [{topic: abc, store: 'gs://b/" + strings.Repeat("p", 512) + "'}]\n", []string{"more than 512 bytes"}},
+		{"empty pattern", "routes: [{topic: abc, headers: {deny: ['']}}]\n", []string{"route abc: headers: an empty pattern"}},
 		{"envelope", "defaults: {format: envelope}\nroutes: [{topic: abc}]\n", []string{"defaults: format envelope is not available in this version; use raw"}},
 		{"json", "routes: [{topic: abc, value: json}]\n", []string{"value json is not available in this version"}},
 		{"skip without a dead-letter topic", "routes: [{topic: abc, skip: [{partition: 3, from: 100, to: 120}]}]\n", []string{"route abc: skip needs a dead-letter topic"}},
 		{"skip of nothing", "routes: [{topic: abc, dead_letter: dead, skip: [{partition: 3, from: 120, to: 120}]}]\n", []string{"from: 120, to: 120", "from below to"}},
-		{"headers", "routes: [{topic: abc, headers: {deny: [x]}}]\n", []string{"headers is not available in this version"}},
 		{"two routes wrong", "routes:\n  - topic: abc\n    format: xml\n  - topic: ab\n", []string{"routes.yaml:2: route abc: format", "routes.yaml:4: route ab: a Pub/Sub topic id has 3 to 255"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -83,6 +87,32 @@ routes:
 	}
 	if two.Ordering != OrderingNone || two.DeadLetter != "projects/proj/topics/own" || two.OnPoison != OnPoisonHold {
 		t.Errorf("route two: %+v", two)
+	}
+}
+
+func TestOversizeAndHeaders(t *testing.T) {
+	c, err := fromFile(t, `
+defaults: {store: "gs://bucket/prefix", headers: {deny: ["internal-*"]}}
+routes:
+  - {topic: one, ordering: key, on_oversize: store}
+  - {topic: two, dead_letter: dead, headers: {allow: [a, "b*"]}}
+  - {topic: three, store: "s3://other?region=eu-west-1", on_oversize: hold}
+  - {topic: four}
+`, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type got struct{ ordering, oversize, store, headers string }
+	for i, want := range []got{
+		{OrderingKey, OnOversizeStore, "gs://bucket/prefix", "{[] [internal-*]}"},
+		{OrderingNone, OnOversizePark, "gs://bucket/prefix", "{[a b*] []}"},
+		{OrderingNone, OnOversizeHold, "s3://other?region=eu-west-1", "{[] [internal-*]}"},
+		{OrderingNone, OnOversizeHold, "gs://bucket/prefix", "{[] [internal-*]}"},
+	} {
+		r := c.Routes[i]
+		if g := (got{r.Ordering, r.OnOversize, r.Store, fmt.Sprint(*r.Headers)}); g != want {
+			t.Errorf("route %s: %+v, want %+v", r.Topic, g, want)
+		}
 	}
 }
 
