@@ -15,14 +15,19 @@ import (
 // each look at it fetches the same bytes across the clouds.
 const restFor = 20 * time.Second
 
-// blocks remembers which partitions cannot be read. Safe for concurrent use.
+// blockedLasts is for ever: the client may name an unreadable batch only once.
+const blockedLasts = 100 * 365 * 24 * time.Hour
+
+// blocks remembers which partitions cannot be read, until they can or are taken
+// away. Safe for concurrent use.
 type blocks struct {
 	mu    sync.Mutex // guards known
 	known map[string]map[int32]*lastingTrouble
 }
 
-// note remembers a block and reports whether it is new.
-func (b *blocks) note(topic string, n int32, reason string) bool {
+// note remembers a block for so long, unless it is seen again, and reports
+// whether it is new.
+func (b *blocks) note(topic string, n int32, reason string, lasts time.Duration) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.known == nil {
@@ -32,20 +37,20 @@ func (b *blocks) note(topic string, n int32, reason string) bool {
 		b.known[topic] = map[int32]*lastingTrouble{}
 	}
 	now := time.Now()
-	if k := b.known[topic][n]; k != nil && k.Reason == reason && now.Sub(k.seen) < troubleLasts {
-		k.seen = now
+	if k := b.known[topic][n]; k != nil && k.Reason == reason && now.Before(k.seen.Add(troubleLasts)) {
+		k.seen = now.Add(lasts - troubleLasts)
 		return false
 	}
-	b.known[topic][n] = &lastingTrouble{Trouble: Trouble{Reason: reason, Since: now}, seen: now}
+	b.known[topic][n] = &lastingTrouble{Trouble: Trouble{Reason: reason, Since: now}, seen: now.Add(lasts - troubleLasts)}
 	return true
 }
 
-// healed forgets the block of a partition, all for -1.
-func (b *blocks) healed(topic string, n int32) {
+// healed forgets the blocks of partitions.
+func (b *blocks) healed(topic string, partitions ...int32) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if delete(b.known[topic], n); n < 0 {
-		delete(b.known, topic)
+	for _, n := range partitions {
+		delete(b.known[topic], n)
 	}
 }
 
@@ -74,7 +79,7 @@ func (b *blocks) of(topic string) (t Trouble) {
 // lets the client leave it alone for a while. Others of the route go on.
 func (c *Consumer) noteUnreadable(topic string, n int32, at int64, err error) {
 	reason := fmt.Sprintf("partition %d cannot be read at offset %d (%v): repair the log, or skip the batch in the routes file", n, at, err)
-	if c.blocks.note(topic, n, reason) {
+	if c.blocks.note(topic, n, reason, blockedLasts) {
 		c.opts.Events(fault.Event{
 			Kind: fault.PartitionBlocked, Topic: topic, Partition: n, First: at, Next: at + 1, Reason: reason, Err: err,
 		})

@@ -133,6 +133,10 @@ func (p *placement) place(ctx context.Context, l *lane, partitions map[int32]kgo
 		start, end := offsetOf(p.starts, topic, n), offsetOf(p.ends, topic, n)
 		at := position{offset.EpochOffset().Offset, offset.EpochOffset().Epoch}
 		commit, has := p.committed(topic, n)
+		if has && commit.Err == nil && at.next < 0 { // committed since the client asked
+			at = position{commit.At, commit.LeaderEpoch}
+			partitions[n] = kgo.NewOffset().At(at.next).WithEpoch(at.epoch)
+		}
 		of := stamped(commit.Metadata)
 		tell := func(kind fault.Kind, first, next int64, reason string) {
 			p.events = append(p.events, fault.Event{Kind: kind, Topic: topic, Partition: n, First: first, Next: next, Reason: reason})

@@ -16,7 +16,10 @@ import (
 func (c *Consumer) onAssigned(_ context.Context, _ *kgo.Client, assigned map[string][]int32) {
 	for topic, partitions := range assigned {
 		if l := c.lanes.of(topic); l != nil {
-			l.inbox.put(func() { l.assign(partitions) })
+			l.inbox.put(func() {
+				l.assign(partitions)
+				c.blocks.healed(topic, partitions...)
+			})
 		}
 	}
 	c.joined.Store(true)
@@ -65,6 +68,9 @@ func (c *Consumer) onRevoked(ctx context.Context, cl *kgo.Client, revoked map[st
 		return
 	}
 	c.retire(revoked, drainRevoke, drainQuiet)
+	for topic, partitions := range revoked {
+		c.blocks.healed(topic, partitions...)
+	}
 	within(ctx, commitRevoke, func(ctx context.Context) { c.noteCommit(cl.CommitMarkedOffsets(ctx)) })
 }
 
@@ -74,7 +80,10 @@ func (c *Consumer) onLost(_ context.Context, _ *kgo.Client, lost map[string][]in
 	c.reborn.lost()
 	for topic, partitions := range lost {
 		if l := c.lanes.of(topic); l != nil {
-			l.inbox.put(func() { l.lose(partitions) })
+			l.inbox.put(func() {
+				l.lose(partitions)
+				c.blocks.healed(topic, partitions...)
+			})
 		}
 	}
 }

@@ -59,18 +59,26 @@ func unreadable(fp *kgo.FetchPartition) bool {
 }
 
 // blocked is told that the batch at the position of a partition is unreadable.
-// Where an operator skips it, fetching goes on behind the range as soon as all
-// before is settled: where the client is told to go, it also commits.
 func (l *lane) blocked(fp *kgo.FetchPartition) {
 	p := l.parts[fp.Partition]
 	switch {
-	case p == nil:
-	case p.next >= 0 && l.skips(p, p.next, fp.HighWatermark), p.skipTo > 0 && p.next == p.skipTo && !p.jumped:
-		if p.ledger.idle() {
-			p.jumped = true
-			l.jump(fp.Partition, kgo.EpochOffset{Epoch: p.epoch, Offset: p.next})
-		}
+	case p == nil || p.skipTo > 0 && p.next == p.skipTo && !p.jumped: // leaps already
+	case p.next >= 0 && l.skips(p, p.next, fp.HighWatermark):
+		l.leap(p)
 	default:
 		l.block(fp.Partition, p.next, fp.Err)
+	}
+}
+
+// leap sends fetching behind what p skips as soon as all before is settled: the
+// client commits where it is sent.
+func (l *lane) leap(p *partition) {
+	switch {
+	case p.ledger.detached || p.next != p.skipTo:
+	case p.ledger.idle():
+		p.jumped = true
+		l.jump(p.ledger.partition, kgo.EpochOffset{Epoch: p.epoch, Offset: p.next})
+	default:
+		time.AfterFunc(oldestWait, func() { l.inbox.put(func() { l.leap(p) }) })
 	}
 }

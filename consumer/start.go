@@ -68,12 +68,7 @@ func (p *placement) placeCold(ctx context.Context, l *lane, partitions map[int32
 		if _ = p.askCommits(ctx); p.cold(topic) {
 			continue
 		}
-		for n := range partitions {
-			if at, ok := p.committed(topic, n); ok {
-				partitions[n] = kgo.NewOffset().At(at.At).WithEpoch(at.LeaderEpoch)
-			}
-		}
-		return
+		return // place takes it from there
 	}
 	listed, err := l.route.Start.resolve(ctx, p.admin, topic)
 	if err != nil {

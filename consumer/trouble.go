@@ -108,7 +108,7 @@ func (c *Consumer) noteBlocked(topic string, partition int32, err error) {
 	}
 	var isNew bool
 	if partition >= 0 && kind == fault.PartitionBlocked {
-		isNew = c.blocks.note(topic, partition, reason)
+		isNew = c.blocks.note(topic, partition, reason, troubleLasts)
 	} else {
 		isNew = c.troubles.note(topic, reason, kind == fault.AccessRefused)
 	}

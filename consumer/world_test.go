@@ -14,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/mskbridge/mskbridge/internal/fault"
+	"github.com/mskbridge/mskbridge/internal/message"
 	"github.com/mskbridge/mskbridge/internal/testbed/fakekafka"
 	"github.com/mskbridge/mskbridge/internal/testbed/link"
 )
@@ -141,6 +142,12 @@ func (w *world) acknowledged(q *request) {
 	defer w.mu.Unlock()
 	for _, r := range q.records {
 		w.acked[place{r.topic, r.partition, r.offset}] = true
+	}
+	if r := q.batch.Refusal; r != nil && r.Reason == message.Skipped {
+		s := q.batch.Spans[0]
+		for o := s.First; o < s.Next; o++ {
+			w.acked[place{q.batch.Route, s.Partition, o}] = true
+		}
 	}
 }
 
