@@ -162,6 +162,7 @@ func TestKeysKeepOrderOverRevokes(t *testing.T) {
 				keys[o] = fmt.Sprint("k", random.IntN(12))
 			}
 			keys[17], keys[900] = "", ""
+			delays := rand.New(rand.NewPCG(seed, 2))
 			r.pub.script = func(q *request) time.Duration {
 				r.mu.Lock() // the order in which requests begin is that of a key's arrival
 				defer r.mu.Unlock()
@@ -174,7 +175,7 @@ func TestKeysKeepOrderOverRevokes(t *testing.T) {
 					}
 					seen[key] = max(seen[key], rec.offset+1)
 				}
-				return time.Duration(random.IntN(300)) * time.Millisecond
+				return time.Duration(delays.IntN(300)) * time.Millisecond
 			}
 			for next := int64(0); next < n; {
 				var records []*kgo.Record

@@ -91,10 +91,12 @@ var mutants = []struct { //nolint:gochecknoglobals // a table
 	{"no linger", []edit{{"queue.go", "q.open.oldest.Add(linger)", "q.open.oldest"}}},
 
 	// Keys.
-	{"two requests of a key are in flight", []edit{{"keys.go", "!q.listed && q.inFlight == 0 && ", "!q.listed && "}, {"keys.go", "limit: 1,", "limit: 2,"}}},
+	{"two requests of a key are in flight", []edit{
+		{"keys.go", "!q.listed && q.inFlight == 0 && ", "!q.listed && q.inFlight < 2 && "}, {"keys.go", "limit: 1,", "limit: 2,"},
+		{"lane.go", "		l.keyed.pop()\n", "		l.keyed.pop()\n		l.keyed.enlist(f.queue)\n"},
+	}}},
 	{"the queue of a key stays behind", []edit{{"keys.go", "		delete(q.siblings, q.key)\n", "		_ = q.key\n"}}},
 	{"what a key left is forgotten", []edit{{"keys.go", "	if k.enlist(q); q.empty() {", "	if q.empty() {"}}},
-	{"keys of a lost partition stay ready", []edit{{"retire.go", "	l.keyed.ready = slices.DeleteFunc(l.keyed.ready, (*queue).empty)\n", ""}}},
 
 	// The client's options.
 	{"a new group starts at the end", []edit{{"client.go", "kgo.ConsumeStartOffset(kgo.NewOffset().AtStart())", "kgo.ConsumeStartOffset(kgo.NewOffset().AtEnd())"}}},
