@@ -123,7 +123,8 @@ func offsets(ctx context.Context, admin *kadm.Client, group string, topics []str
 	if starts, err = admin.ListStartOffsets(ctx, topics...); err != nil {
 		return nil, ends, nil, fmt.Errorf("listing start offsets: %w", err)
 	}
-	if committed, err = admin.FetchOffsets(ctx, group); err != nil {
+	// A group that has never committed is Missing to newer brokers: it has no commits.
+	if committed, err = admin.FetchOffsets(ctx, group); err != nil && causeOf(err) != Missing {
 		return starts, ends, nil, fmt.Errorf("fetching the committed offsets of group %s: %w", group, err)
 	}
 	return starts, ends, committed, nil
