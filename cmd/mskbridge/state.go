@@ -16,7 +16,7 @@ func (b *bridge) state() admin.State {
 	s := admin.State{
 		Version: versionText(), Group: b.cfg.Group, Cluster: b.cfg.Cluster, Started: b.started,
 		BrokerSeen: in.Answered, Joined: in.Joined, Loops: in.Loops,
-		Window: in.Window, InHand: in.InHand,
+		RoutesFile: b.reload.status(), Window: in.Window, InHand: in.InHand,
 		Routes: make([]admin.Route, 0, len(in.Routes)),
 	}
 	if !out.OldestWait.IsZero() {

@@ -27,6 +27,8 @@ type bridge struct {
 	started  time.Time
 	listener net.Listener
 	journal  *admin.Journal
+	events   func(fault.Event)
+	reload   *reloader
 	stores   stores
 	sink     *sink.Sink
 	consumer *consumer.Consumer
@@ -45,13 +47,14 @@ func newBridge(ctx context.Context, cfg *config.Config, log *slog.Logger) (*brid
 		listener.Close()
 		return nil, err
 	}
+	b.reload = newReloader(b)
 	return b, nil
 }
 
 // join builds the sink and the consumer that publishes through it.
 func (b *bridge) join(ctx context.Context) error {
 	tell := logging.Events(b.log) //nolint:contextcheck // events come without a context
-	events := func(e fault.Event) {
+	b.events = func(e fault.Event) {
 		b.journal.Add(e)
 		tell(e)
 	}
@@ -60,7 +63,7 @@ func (b *bridge) join(ctx context.Context) error {
 		return err
 	}
 	out := sinkOptions(b.cfg)
-	in.Events, in.ClientLog, out.Events = events, b.log, events
+	in.Events, in.ClientLog, out.Events = b.events, b.log, b.events
 	if err := b.stores.attach(ctx, b.cfg, out.Routes); err != nil {
 		return err
 	}
@@ -89,7 +92,12 @@ func consumerOptions(ctx context.Context, cfg *config.Config, log *slog.Logger) 
 			SlabBytes: cfg.Sizes.SlabBytes, InFlight: cfg.Sizes.InFlight,
 			Linger: cfg.Sizes.Linger, PollEvery: cfg.Sizes.PollEvery,
 		},
+		Routes: consumerRoutes(cfg),
 	}
+	return in, nil
+}
+
+func consumerRoutes(cfg *config.Config) (routes []consumer.Route) {
 	for _, r := range cfg.Routes {
 		route := consumer.Route{Topic: r.Topic, Destination: r.Destination, Ordering: orderings()[r.Ordering], Start: consumer.Start{Latest: r.Start == config.StartLatest}}
 		if at, err := time.Parse(time.RFC3339, r.Start); err == nil {
@@ -101,9 +109,9 @@ func consumerOptions(ctx context.Context, cfg *config.Config, log *slog.Logger) 
 		for _, skip := range r.Skip {
 			route.Skip = append(route.Skip, consumer.Skip{Partition: skip.Partition, From: skip.From, To: skip.To})
 		}
-		in.Routes = append(in.Routes, route)
+		routes = append(routes, route)
 	}
-	return in, nil
+	return routes
 }
 
 func orderings() map[string]consumer.Ordering {
@@ -147,7 +155,14 @@ func (b *bridge) run(ctx context.Context) error {
 		served <- admin.Serve(serving, b.listener, handler, b.log)
 		stopWorking() // without its port the platform cannot see us
 	}()
+	reloading := make(chan struct{})
+	go func() {
+		defer close(reloading)
+		b.reload.watch(working)
+	}()
 	err := b.consumer.Run(working)
+	stopWorking()
+	<-reloading
 	stopServing()
 	if serveErr := <-served; err == nil {
 		err = serveErr

@@ -208,3 +208,22 @@ func TestJournalKeepsTheLast(t *testing.T) {
 		t.Error("the kind is not among those that metrics list")
 	}
 }
+
+// A file that is refused is named, but what is in force works on.
+func TestRejectedRoutesFileIsNamedAndHarmless(t *testing.T) {
+	s := healthy()
+	s.RoutesFile = RoutesFile{Version: "0123456789ab", Rejected: "routes.yaml:3: no such field"}
+	if got := get(t, handler(s), http.MethodGet, PathReady); got.StatusCode != http.StatusOK {
+		t.Errorf("/ready answers %d", got.StatusCode)
+	}
+	for path, want := range map[string]string{
+		PathStatus: `"rejected": "routes.yaml:3: no such field"`, PathPage: "is not in force: routes.yaml:3: no such field",
+	} {
+		if got := body(t, get(t, handler(s), http.MethodGet, path)); !strings.Contains(got, want) || !strings.Contains(got, "0123456789ab") {
+			t.Errorf("%s lacks %q:\n%s", path, want, got)
+		}
+	}
+	if got := body(t, get(t, handler(healthy()), http.MethodGet, PathStatus)); strings.Contains(got, "routes_file") {
+		t.Error("a routes file is shown where there is none")
+	}
+}

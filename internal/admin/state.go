@@ -31,6 +31,9 @@ type State struct {
 	// Held routes are not repeated here.
 	Reasons []string `json:"reasons,omitempty"`
 
+	// RoutesFile is where the routes come from, unless they come from the environment.
+	RoutesFile RoutesFile `json:"routes_file,omitzero"`
+
 	// Loops has the time at which each loop last woke.
 	Loops map[string]time.Time `json:"loops"`
 
@@ -38,6 +41,15 @@ type State struct {
 	InHand int64 `json:"in_hand_bytes"` // of the budget, in use now
 
 	Routes []Route `json:"routes"`
+}
+
+// RoutesFile is what is known of the routes file.
+type RoutesFile struct {
+	Version string    `json:"version"` // of the content in force
+	Since   time.Time `json:"since"`   // when it came into force
+	// Rejected is why the file as it is now is not in force. That does not make
+	// the process unready.
+	Rejected string `json:"rejected,omitempty"`
 }
 
 // RouteState is the one word about a route.
