@@ -11,6 +11,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -82,7 +83,7 @@ func (s *Store) Put(ctx context.Context, name string, value []byte, sum [sha256.
 		case ok:
 			return "", fault.Operator("remove "+s.base+name+", which is not the value of its record", fmt.Errorf("an object of %d bytes, want %d", size, len(value)))
 		case written:
-			return "", fmt.Errorf("looking at the object: written, but not there")
+			return "", errors.New("looking at the object: written, but not there")
 		}
 		if err := s.bucket.write(ctx, name, value, want); err != nil {
 			return "", fmt.Errorf("writing the object: %w", err)
@@ -98,8 +99,10 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// missing and denied are what an operator can do about a bucket.
+// missing is what an operator can do about a bucket that is not there.
 func missing(bucket string) string { return "create bucket " + bucket }
+
+// denied is what an operator can do about a bucket that lets us do too little.
 func denied(bucket, role string) string {
 	return "let the bridge write and read objects of bucket " + bucket + " (" + role + ")"
 }
