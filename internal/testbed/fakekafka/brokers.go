@@ -1,21 +1,14 @@
 package fakekafka
 
 import (
-	"fmt"
-	"math"
 	"net"
-	"strconv"
 	"sync"
-
-	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// tapListener is where one broker listens. It knows its connections, since
-// kfake leaves those of a removed broker open.
+// tapListener is where one broker listens, and what it accepted.
 type tapListener struct {
 	net.Listener
-	tap     *tap
-	address string // where it listens, whatever it advertises
+	tap *tap
 
 	mu    sync.Mutex // guards conns
 	conns map[net.Conn]struct{}
@@ -50,60 +43,25 @@ func (l *tapListener) cut() {
 	}
 }
 
-// StopBroker takes a broker away with its connections; its partitions get other
-// leaders and a higher leader epoch. The last broker cannot be stopped.
-func (c *Cluster) StopBroker(node int32) error {
-	if err := c.RemoveNode(node); err != nil {
-		return fmt.Errorf("stopping broker: %w", err)
-	}
+// RestartBroker moves the leaders of a broker's partitions elsewhere, if there
+// is another, and cuts its connections, as a rolling restart does. It takes
+// connections again at once: clients of kfake may spin while one is missing.
+func (c *Cluster) RestartBroker(node int32) error {
 	c.mu.Lock()
+	listeners := len(c.listeners)
 	l := c.listeners[node]
+	led := make([]place, 0, len(c.leaders))
+	for p, by := range c.leaders {
+		if by.node == node && listeners > 1 {
+			led = append(led, p)
+		}
+	}
 	c.mu.Unlock()
+	for _, p := range led {
+		if err := c.MoveTopicPartition(p.topic, p.partition, (node+1)%int32(listeners)); err != nil { //nolint:gosec // few brokers
+			return err
+		}
+	}
 	l.cut()
 	return nil
-}
-
-// StartBroker brings a stopped broker back where it was.
-func (c *Cluster) StartBroker(node int32) error {
-	c.mu.Lock()
-	_, text, err := net.SplitHostPort(c.listeners[node].address)
-	c.mu.Unlock()
-	if err != nil {
-		return fmt.Errorf("starting broker: %w", err)
-	}
-	port, err := strconv.Atoi(text)
-	if err != nil {
-		return fmt.Errorf("starting broker: %w", err)
-	}
-	if _, _, err := c.AddNode(node, port); err != nil {
-		return fmt.Errorf("starting broker: %w", err)
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	last := len(c.listeners) - 1 // the one that AddNode opened
-	c.listeners[node], c.listeners = c.listeners[last], c.listeners[:last]
-	return nil
-}
-
-// NeverTruncated answers OffsetForLeaderEpoch as a cluster does that never lost
-// a record. kfake says "unknown" for the last epoch that has records when a
-// later one has none, where Kafka names the end of the log; a client takes the
-// former for a truncation and reads everything again.
-func (c *Cluster) NeverTruncated() {
-	c.ControlKey(kmsg.OffsetForLeaderEpoch.Int16(), func(req kmsg.Request) (kmsg.Response, error, bool) {
-		c.KeepControl()
-		r := req.(*kmsg.OffsetForLeaderEpochRequest)
-		resp := r.ResponseKind().(*kmsg.OffsetForLeaderEpochResponse)
-		for _, t := range r.Topics {
-			to := kmsg.NewOffsetForLeaderEpochResponseTopic()
-			to.Topic = t.Topic
-			for _, p := range t.Partitions {
-				at := kmsg.NewOffsetForLeaderEpochResponseTopicPartition()
-				at.Partition, at.LeaderEpoch, at.EndOffset = p.Partition, p.LeaderEpoch, math.MaxInt64
-				to.Partitions = append(to.Partitions, at)
-			}
-			resp.Topics = append(resp.Topics, to)
-		}
-		return resp, nil, true
-	})
 }

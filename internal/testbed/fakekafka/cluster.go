@@ -43,6 +43,7 @@ type Cluster struct {
 	byID      map[[16]byte]string
 	byName    map[string][16]byte
 	listeners []*tapListener    // by broker
+	leaders   map[place]leader  // when they last changed
 	real      map[string]string // advertised address to that of the listener
 }
 
@@ -80,7 +81,6 @@ func (c *Cluster) listen(network, address string) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	at := l.Addr().String()
 	if c.opts.TLS != nil {
 		l = tls.NewListener(l, c.opts.TLS)
 	}
@@ -88,12 +88,13 @@ func (c *Cluster) listen(network, address string) (net.Listener, error) {
 		l = &saslListener{l, c.opts.SASL}
 	}
 	if c.opts.Advertise != nil {
+		at := l.Addr().String()
 		l = &advertisedListener{l, c.opts.Advertise(at)}
 		c.mu.Lock()
 		c.real[l.Addr().String()] = at
 		c.mu.Unlock()
 	}
-	tl := &tapListener{Listener: l, tap: c.tap, address: at, conns: map[net.Conn]struct{}{}}
+	tl := &tapListener{Listener: l, tap: c.tap, conns: map[net.Conn]struct{}{}}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.listeners = append(c.listeners, tl)

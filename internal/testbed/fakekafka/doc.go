@@ -11,7 +11,7 @@
 //	_, err = c.Transaction(ctx, "tx-1", false, records...) // aborted
 //	cl, err := c.Client(kgo.ConsumerGroup("g")) // seeds and dialer are set
 //	c.Observe(observer)                         // commits and assignments
-//	err = c.StopBroker(1)                       // and its connections; StartBroker(1)
+//	err = c.RestartBroker(1)                    // leaders move, connections are cut
 //
 // Cluster embeds *kfake.Cluster: Fault, ControlKey, SleepControl, Compact,
 // DeleteRecords, DeleteTopic, MoveTopicPartition, RehashCoordinators, AddNode,
