@@ -160,7 +160,8 @@ SELECT 1 AS singleton, TIMESTAMP '1970-01-01 00:00:00+00' AS watermark, TIMESTAM
 
 -- The current row of each record key in each incarnation of the topic. A
 -- deleted key stays as a marked row for as long as an older record can still
--- land: without the mark that record would bring the key back.
+-- land: without the mark that record would bring the key back. BigQuery does not
+-- cluster by BYTES, so a query for one key reads the column of keys as a whole.
 CREATE TABLE IF NOT EXISTS `example-project.kafka.orders_current_rows` (
   kafka_key BYTES NOT NULL OPTIONS (description = 'Record key, or its SHA-256 where it was too long to carry; NULL when the record has none'),
   kafka_cluster STRING NOT NULL OPTIONS (description = 'Alias of the Kafka cluster'),
@@ -174,7 +175,6 @@ CREATE TABLE IF NOT EXISTS `example-project.kafka.orders_current_rows` (
   is_deleted BOOL NOT NULL OPTIONS (description = 'TRUE when the last record was a tombstone'),
   updated_at TIMESTAMP NOT NULL OPTIONS (description = 'Run of the merge that last changed the row')
 )
-CLUSTER BY kafka_key
 OPTIONS (
   description = 'Current row of each key of Kafka topic orders, deletions marked',
   labels = [('kafka_topic', 'orders')]
