@@ -112,64 +112,92 @@ func TestReplayRanges(t *testing.T) {
 		got  []int64
 	}{
 		{
-			"some offsets", Range{Partition: 1, From: 10, To: 20}, func(w *world) { w.produce("orders", 100, 10) },
-			ReplayedPartition{Partition: 1, First: 10, End: 20, Next: 20, Records: 10, Bytes: 100}, upTo(10, 20),
+			"some offsets",
+			Range{Partition: 1, From: 10, To: 20},
+			func(w *world) { w.produce("orders", 100, 10) },
+			ReplayedPartition{Partition: 1, First: 10, End: 20, Next: 20, Records: 10, Bytes: 100},
+			upTo(10, 20),
 		},
 		{
-			"beyond the log end", Range{Partition: 1, From: 90, To: 120}, func(w *world) { w.produce("orders", 100, 10) },
-			ReplayedPartition{Partition: 1, First: 90, End: 100, Next: 100, Records: 10, Bytes: 100, Ahead: 20}, upTo(90, 100),
+			"beyond the log end",
+			Range{Partition: 1, From: 90, To: 120},
+			func(w *world) { w.produce("orders", 100, 10) },
+			ReplayedPartition{Partition: 1, First: 90, End: 100, Next: 100, Records: 10, Bytes: 100, Ahead: 20},
+			upTo(90, 100),
 		},
 		{
-			"all beyond the log end", Range{Partition: 1, From: 110, To: 120}, func(w *world) { w.produce("orders", 100, 10) },
-			ReplayedPartition{Partition: 1, First: 110, End: 110, Next: 110, Ahead: 10}, nil,
+			"all beyond the log end",
+			Range{Partition: 1, From: 110, To: 120},
+			func(w *world) { w.produce("orders", 100, 10) },
+			ReplayedPartition{Partition: 1, First: 110, End: 110, Next: 110, Ahead: 10},
+			nil,
 		},
 		{
 			"an empty log", everything(1), func(*world) {},
-			ReplayedPartition{Partition: 1, Ahead: 1 << 40}, nil,
+			ReplayedPartition{Partition: 1, Ahead: 1 << 40},
+			nil,
 		},
 		{
-			"below the log start", Range{Partition: 1, From: 10, To: 60}, func(w *world) {
+			"below the log start",
+			Range{Partition: 1, From: 10, To: 60},
+			func(w *world) {
 				w.produce("orders", 100, 10)
 				w.deleteBelow(1, 50)
 			},
-			ReplayedPartition{Partition: 1, First: 50, End: 60, Next: 60, Records: 10, Bytes: 100, Gone: 40}, upTo(50, 60),
+			ReplayedPartition{Partition: 1, First: 50, End: 60, Next: 60, Records: 10, Bytes: 100, Gone: 40},
+			upTo(50, 60),
 		},
 		{
-			"all below the log start", Range{Partition: 1, From: 10, To: 40}, func(w *world) {
+			"all below the log start",
+			Range{Partition: 1, From: 10, To: 40},
+			func(w *world) {
 				w.produce("orders", 100, 10)
 				w.deleteBelow(1, 50)
 			},
-			ReplayedPartition{Partition: 1, First: 40, End: 40, Next: 40, Gone: 30}, nil,
+			ReplayedPartition{Partition: 1, First: 40, End: 40, Next: 40, Gone: 30},
+			nil,
 		},
 		{
-			"the end of an aborted transaction", Range{Partition: 0, From: 5, To: 28}, func(w *world) {
+			"the end of an aborted transaction",
+			Range{Partition: 0, From: 5, To: 28},
+			func(w *world) {
 				w.produce("orders", 10, 10)
 				w.transaction("orders", false, 20)
 				w.transaction("orders", true, 3)
 			},
-			ReplayedPartition{First: 5, End: 28, Next: 28, Records: 5, Bytes: 50, Holes: 18}, upTo(5, 10),
+			ReplayedPartition{First: 5, End: 28, Next: 28, Records: 5, Bytes: 50, Holes: 18},
+			upTo(5, 10),
 		},
 		{
-			"a log that ends in an aborted transaction", Range{Partition: 0, To: 31}, func(w *world) {
+			"a log that ends in an aborted transaction",
+			Range{Partition: 0, To: 31},
+			func(w *world) {
 				w.produce("orders", 10, 10)
 				w.transaction("orders", false, 20)
 			},
-			ReplayedPartition{End: 31, Next: 31, Records: 10, Bytes: 100, Holes: 21}, upTo(0, 10),
+			ReplayedPartition{End: 31, Next: 31, Records: 10, Bytes: 100, Holes: 21},
+			upTo(0, 10),
 		},
 		{
-			"nothing but holes", Range{Partition: 0, From: 12, To: 20}, func(w *world) {
+			"nothing but holes",
+			Range{Partition: 0, From: 12, To: 20},
+			func(w *world) {
 				w.produce("orders", 10, 10)
 				w.transaction("orders", false, 20)
 			},
-			ReplayedPartition{First: 12, End: 20, Next: 20, Holes: 8}, nil,
+			ReplayedPartition{First: 12, End: 20, Next: 20, Holes: 8},
+			nil,
 		},
 		{
-			"across transactions", Range{Partition: 0, To: 14}, func(w *world) {
+			"across transactions",
+			Range{Partition: 0, To: 14},
+			func(w *world) {
 				w.transaction("orders", true, 5)
 				w.transaction("orders", false, 2)
 				w.transaction("orders", true, 4)
 			},
-			ReplayedPartition{End: 14, Next: 14, Records: 9, Bytes: 9 * 16, Holes: 5}, append(upTo(0, 5), upTo(9, 13)...),
+			ReplayedPartition{End: 14, Next: 14, Records: 9, Bytes: 9 * 16, Holes: 5},
+			append(upTo(0, 5), upTo(9, 13)...),
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -12,18 +12,22 @@ import (
 // steadily produces a few records four times a second to topics until the returned
 // function is called, which waits for the last of them.
 func (w *world) steadily(topics ...string) (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // ended by the caller
+	ended := make(chan struct{})
 	var running sync.WaitGroup
 	running.Go(func() {
-		for ctx.Err() == nil {
+		for {
 			for _, topic := range topics {
 				w.produce(topic, 5, 100)
 			}
-			sleep(ctx, 250*time.Millisecond)
+			select {
+			case <-ended:
+				return
+			case <-time.After(250 * time.Millisecond):
+			}
 		}
 	})
 	return func() {
-		cancel()
+		close(ended)
 		running.Wait()
 	}
 }

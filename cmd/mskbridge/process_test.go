@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asCommand) != "" {
 		main()
 	}
-	os.Exit(m.Run())
+	m.Run() // its result is the exit code
 }
 
 // command is mskbridge as a process of its own, in the environment of the test.

@@ -113,7 +113,7 @@ func (f *replayFlags) run(ctx context.Context, asked consumer.Range, out, progre
 	debug.SetMemoryLimit(cfg.Sizes.GOMEMLIMIT)
 	debug.SetGCPercent(cfg.Sizes.GOGC)
 	log, repeats := newLog(progress, cfg)
-	defer repeats.Flush()
+	defer repeats.Flush() //nolint:contextcheck // lines come without a context
 	defer watchdog(ctx)()
 	in, err := consumerOptions(ctx, cfg, log)
 	if err != nil {
