@@ -63,6 +63,12 @@ integration: ## tests against a real Kafka and the Pub/Sub emulator; MSKBRIDGE_R
 	$(GO) vet -tags integration $(REAL)
 	$(GO) test -tags integration -count 1 -p 1 -timeout 25m -v $(REAL)
 
+.PHONY: sql
+sql: ## the generated BigQuery SQL, executed and analysed by modules of their own; their first build takes minutes and 7 GB of memory
+	$(GO) test $(TESTFLAGS) ./internal/warehouse
+	cd verify/duckdb && $(GO) vet . && $(GO) test $(TESTFLAGS) -count 1 -timeout 20m .
+	cd verify/googlesql && $(GO) vet . && $(GO) test $(TESTFLAGS) -count 1 -timeout 20m .
+
 .PHONY: image
 image: ## the container image, built, inspected and run
 	@GO="$(GO)" .ci/image
