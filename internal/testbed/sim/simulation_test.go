@@ -162,7 +162,9 @@ func (s *stage) heal() {
 	for i := range s.plan.routes {
 		s.create(s.plan.routes[i].destination())
 	}
-	s.start(s.t)
+	if groups || len(s.alive()) == 0 {
+		s.start(s.t)
+	}
 	var last []*kgo.Record
 	for i, n := range s.partitions {
 		for part := range n {
