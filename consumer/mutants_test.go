@@ -94,7 +94,7 @@ var mutants = []struct { //nolint:gochecknoglobals // a table
 	{"two requests of a key are in flight", []edit{
 		{"keys.go", "!q.listed && q.inFlight == 0 && ", "!q.listed && q.inFlight < 2 && "}, {"keys.go", "limit: 1,", "limit: 2,"},
 		{"lane.go", "		l.keyed.pop()\n", "		l.keyed.pop()\n		l.keyed.enlist(f.queue)\n"},
-	}}},
+	}},
 	{"the queue of a key stays behind", []edit{{"keys.go", "		delete(q.siblings, q.key)\n", "		_ = q.key\n"}}},
 	{"what a key left is forgotten", []edit{{"keys.go", "	if k.enlist(q); q.empty() {", "	if q.empty() {"}}},
 
