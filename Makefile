@@ -69,6 +69,16 @@ sql: ## the generated BigQuery SQL, executed and analysed by modules of their ow
 	cd verify/duckdb && $(GO) vet . && $(GO) test $(TESTFLAGS) -count 1 -timeout 20m .
 	cd verify/googlesql && $(GO) vet . && $(GO) test $(TESTFLAGS) -count 1 -timeout 20m .
 
+SIM_SEEDS ?= 2000
+SIM_FIRST ?= 1
+.PHONY: sim
+sim: ## SIM_SEEDS random scenarios of both sides in virtual time, from SIM_FIRST on
+	SIM_SEEDS=$(SIM_SEEDS) SIM_FIRST=$(SIM_FIRST) $(GO) test $(TESTFLAGS) -tags synctests -count 1 -timeout 24h -run '^TestSimulation$$' ./internal/testbed/sim
+
+.PHONY: mutants
+mutants: ## planted bugs, each of which the tests must catch (about 30 minutes on two cores)
+	$(GO) test -tags mutants -count 1 -timeout 3h -v -run '^TestMutants$$' ./consumer ./internal/testbed/sim
+
 .PHONY: image
 image: ## the container image, built, inspected and run
 	@GO="$(GO)" .ci/image

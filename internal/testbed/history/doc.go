@@ -6,6 +6,7 @@
 //	kafka.Observe(h)                                                 // commits, assignments
 //	h.Produced(id, record)                    // after the producer's acknowledgement
 //	h.Incident("kill", "bridge-1")            // from now on repeats are allowed ...
+//	h.Read(partition, record)                 // from the log, in the end
 //	err := h.Check()                          // after heal and quiet
 //
 // What is judged, with the numbers of the design's invariants:

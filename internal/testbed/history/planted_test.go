@@ -60,6 +60,13 @@ func TestPlantedViolations(t *testing.T) {
 			s.store(dest, msg(rec(0)))
 			s.deliver(dest, msg(rec(0), "idempotency_key", "v1/msk/payments/AQIDAAAAAAAAAAAAAAAAAA/2/6/0"))
 		}},
+		{"key with another epoch than the log has", "I6", func(s scene) {
+			s.produce(1)
+			s.pass(0, 1)
+			r := rec(0)
+			r.LeaderEpoch++
+			s.Read(place, r)
+		}},
 		{"value changed", "I7", func(s scene) { s.produce(1); s.deliver(dest, msg(rec(0), "data", "other")) }},
 		{"value changed, record known later", "I7", func(s scene) { s.deliver(dest, msg(rec(0), "data", "other")); s.produce(1) }},
 		{"key changed", "I7", func(s scene) { s.produce(1); s.deliver(dest, msg(rec(0), "kafka_key", "other")) }},

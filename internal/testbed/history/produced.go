@@ -46,6 +46,16 @@ func (h *History) produce(id [16]byte, r *kgo.Record, f flags) {
 	}
 }
 
+// Read: r was read from the log. Producers do not learn the leader epoch of a
+// record; here it is held against the one in the key.
+func (h *History) Read(p Partition, r *kgo.Record) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if s := h.log(p).at(r.Offset); s.known && s.epoch != r.LeaderEpoch {
+		h.breach("I6", "%v offset %d: key with leader epoch %d, but the log has %d", p, r.Offset, s.epoch, r.LeaderEpoch)
+	}
+}
+
 // compare judges whether content c belongs to what is known of s, and completes
 // the headers where a message that dropped some came first.
 func (h *History) compare(p Partition, o int64, s *slot, c sums) {

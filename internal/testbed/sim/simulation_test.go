@@ -14,6 +14,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/mskbridge/mskbridge/internal/testbed/history"
 	"github.com/mskbridge/mskbridge/internal/testbed/sim"
 )
 
@@ -102,6 +103,7 @@ func perform(t *testing.T, p *plan, seconds *atomic.Int64) {
 	s.play()
 	s.heal()
 	s.settle()
+	s.readBack()
 	for _, m := range s.members {
 		m.terminate(t)
 	}
@@ -204,6 +206,41 @@ func (s *stage) restless() string {
 		}
 	}
 	return s.unrest()
+}
+
+// readBack reads the log itself: what the keys say of leader epochs must be so.
+func (s *stage) readBack() {
+	topics := make([]string, 0, len(s.plan.routes))
+	left := map[history.Partition]int64{} // next of the end
+	for i, n := range s.partitions {
+		topic := s.plan.routes[i].topic
+		topics = append(topics, topic)
+		for part := range n {
+			left[history.Partition{Topic: topic, ID: s.w.Kafka.TopicID(topic), Partition: part}] = s.w.Kafka.PartitionInfo(topic, part).HighWatermark
+		}
+	}
+	cl, err := s.w.Kafka.Client(kgo.ConsumeTopics(topics...), kgo.KeepControlRecords(), kgo.FetchMaxBytes(64<<20), kgo.BrokerMaxReadBytes(128<<20),
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer cl.Close()
+	ctx, cancel := context.WithTimeout(s.t.Context(), quietLimit)
+	defer cancel()
+	for len(left) > 0 && ctx.Err() == nil {
+		cl.PollFetches(ctx).EachRecord(func(r *kgo.Record) {
+			p := history.Partition{Topic: r.Topic, ID: s.w.Kafka.TopicID(r.Topic), Partition: r.Partition}
+			if !r.Attrs.IsControl() {
+				s.h.Read(p, r)
+			}
+			if r.Offset+1 >= left[p] {
+				delete(left, p)
+			}
+		})
+	}
+	if len(left) > 0 {
+		s.t.Errorf("the log could not be read to its end: %v", left)
+	}
 }
 
 // judge has the whole history judged.
