@@ -1,3 +1,5 @@
+//go:build synctests
+
 package sim_test
 
 import (
@@ -72,12 +74,11 @@ func (p *plan) String() string {
 	return b.String()
 }
 
-// newPlan turns a seed into a scenario. Without groups there is one member for
-// the whole time and nothing that makes it leave its group.
-func newPlan(seed uint64, groups bool) *plan {
+// newPlan turns a seed into a scenario.
+func newPlan(seed uint64) *plan {
 	r := rand.New(rand.NewPCG(seed, 0x627269646765)) //nolint:gosec // reproducible on purpose
 	p := &plan{seed: seed, brokers: 1 + r.IntN(3), session: time.Duration(6+r.IntN(15)) * time.Second}
-	p.choose(r, groups)
+	p.choose(r)
 	for i := range 1 + r.IntN(3) {
 		p.routes = append(p.routes, route{
 			topic:      []string{"orders", "payments", "shop.prices"}[i],
@@ -112,7 +113,7 @@ func newPlan(seed uint64, groups bool) *plan {
 }
 
 // choose enables a random subset of the kinds.
-func (p *plan) choose(r *rand.Rand, groups bool) {
+func (p *plan) choose(r *rand.Rand) {
 	q := []float64{0, 0.08, 0.15, 0.3, 0.5}[r.IntN(5)]
 	enable := func(kinds []string, q float64) {
 		for _, k := range kinds {
@@ -123,10 +124,8 @@ func (p *plan) choose(r *rand.Rand, groups bool) {
 	}
 	enable(harmless, 0.25)
 	enable(rough, q)
-	if groups {
-		enable(groupish, 0.6)
-		enable(roughGroup, q)
-	}
+	enable(groupish, 0.6)
+	enable(roughGroup, q)
 }
 
 // script writes the commands.

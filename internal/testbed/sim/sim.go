@@ -15,9 +15,9 @@
 // synctest itself fails a test that leaves a goroutine.
 //
 // A trap: in a normal build franz-go waits on a sync.RWMutex in its commit and
-// rebalance paths, which a bubble does not count as blocked, so a test with
-// rebalances can hang there. Build with -tags synctests, which turns franz-go's
-// locks into channels. Tests without rebalances run in both builds.
+// rebalance paths, which a bubble does not count as blocked, so any test with a
+// group may hang there now and then. Build with -tags synctests, which turns
+// franz-go's locks into channels; tests with a group carry that build tag.
 package sim
 
 import (

@@ -1,3 +1,5 @@
+//go:build synctests
+
 package sim_test
 
 import (
@@ -46,7 +48,7 @@ func seeds(t *testing.T) (first, n uint64, same bool) {
 	if _, same = os.LookupEnv("SIM_SEED"); same {
 		return number("SIM_SEED", 0), number("SIM_SEEDS", 1), true
 	}
-	return number("SIM_FIRST", 1), number("SIM_SEEDS", defaultSeeds), false
+	return number("SIM_FIRST", 1), number("SIM_SEEDS", 12), false
 }
 
 // TestSimulation runs the real bridge through scenarios of faults in virtual
@@ -60,7 +62,7 @@ func TestSimulation(t *testing.T) {
 		}
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
-			simulate(t, newPlan(seed, groups))
+			simulate(t, newPlan(seed))
 		})
 	}
 }
@@ -69,7 +71,7 @@ func TestSimulation(t *testing.T) {
 // and so does waiting for a lock that the bubble does not know.
 func simulate(t *testing.T, p *plan) {
 	t.Helper()
-	replay := fmt.Sprintf("replay with SIM_SEED=%d go test%s -run TestSimulation ./internal/testbed/sim\n%v", p.seed, tagArgument, p)
+	replay := fmt.Sprintf("replay with SIM_SEED=%d go test -tags synctests -run TestSimulation ./internal/testbed/sim\n%v", p.seed, p)
 	var seconds, seen atomic.Int64 // virtual
 	var watch *time.Timer
 	watch = time.AfterFunc(hangLimit, func() {
@@ -164,9 +166,7 @@ func (s *stage) heal() {
 	for i := range s.plan.routes {
 		s.create(s.plan.routes[i].destination())
 	}
-	if groups || len(s.alive()) == 0 {
-		s.start(s.t)
-	}
+	s.start(s.t)
 	var last []*kgo.Record
 	for i, n := range s.partitions {
 		for part := range n {
