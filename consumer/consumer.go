@@ -81,7 +81,8 @@ func (c *Consumer) Run(ctx context.Context) error {
 		if err := c.reborn.mayCommit(); err != nil {
 			return err
 		}
-		return c.incarnations.stamp(req)
+		c.incarnations.stamp(req)
+		return nil
 	})
 	c.crew.mu.Lock()
 	client, err := kgo.NewClient(append(c.options(), kgo.WithContext(context.WithoutCancel(ctx)))...)

@@ -67,6 +67,13 @@ func (i *incarnations) see(topic string, id topicID) (latest topicID, isNew bool
 	return id, had
 }
 
+// of returns the latest id of topic, zero when it is not known.
+func (i *incarnations) of(topic string) topicID {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.latest[topic]
+}
+
 // again reports whether topic replaced another in the life of this process.
 func (i *incarnations) again(topic string) bool {
 	i.mu.Lock()
@@ -113,9 +120,8 @@ func (i *incarnations) mark(topic string, partition int32, id topicID) {
 	i.marked[topic][partition] = id
 }
 
-// stamp writes into a commit which incarnations it belongs to. The client calls
-// it before each.
-func (i *incarnations) stamp(req *kmsg.OffsetCommitRequest) error {
+// stamp writes into a commit which incarnations it belongs to.
+func (i *incarnations) stamp(req *kmsg.OffsetCommitRequest) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for _, t := range req.Topics {
@@ -125,7 +131,6 @@ func (i *incarnations) stamp(req *kmsg.OffsetCommitRequest) error {
 			}
 		}
 	}
-	return nil
 }
 
 // noteIncarnation takes what the metadata says of a topic and returns its

@@ -182,26 +182,48 @@ func (p *placement) settle(ctx context.Context) {
 		if len(p.commit) == 0 || ctx.Err() != nil {
 			break
 		}
-		var failed error
-		p.client.Load().CommitOffsetsSync(ctx, p.commit, func(_ *kgo.Client, _ *kmsg.OffsetCommitRequest, resp *kmsg.OffsetCommitResponse, err error) {
-			failed = err
-			for i := range resp.Topics {
-				for _, at := range resp.Topics[i].Partitions {
-					if err := kerr.ErrorForCode(at.ErrorCode); err != nil {
-						failed = err
-					}
-				}
-			}
-		})
-		if failed == nil {
+		err := p.send(ctx)
+		if err == nil {
 			break
 		}
-		p.noteGroup("committing where to start: ", failed)
+		p.noteGroup("committing where to start: ", err)
 		sleep(ctx, pollBackoff)
 	}
 	for _, e := range p.events {
 		p.opts.Events(e)
 	}
+}
+
+// send commits past the client, which does not hold these partitions yet and
+// would take the answer for that of a former life.
+func (p *placement) send(ctx context.Context) error {
+	client := p.client.Load()
+	req := kmsg.NewPtrOffsetCommitRequest()
+	req.Group = p.opts.Group
+	req.MemberID, req.Generation = client.GroupMetadata()
+	for topic, partitions := range p.commit {
+		to := kmsg.NewOffsetCommitRequestTopic()
+		to.Topic, to.TopicID = topic, p.incarnations.of(topic)
+		for n, at := range partitions {
+			part := kmsg.NewOffsetCommitRequestTopicPartition()
+			part.Partition, part.Offset, part.LeaderEpoch = n, at.Offset, at.Epoch
+			to.Partitions = append(to.Partitions, part)
+		}
+		req.Topics = append(req.Topics, to)
+	}
+	p.incarnations.stamp(req)
+	resp, err := req.RequestWith(ctx, client)
+	if err != nil {
+		return err //nolint:wrapcheck // noteGroup says what for
+	}
+	for i := range resp.Topics {
+		for _, at := range resp.Topics[i].Partitions {
+			if err := kerr.ErrorForCode(at.ErrorCode); err != nil {
+				return err //nolint:wrapcheck // the same
+			}
+		}
+	}
+	return nil
 }
 
 // sleep returns after d, or when ctx ends.
