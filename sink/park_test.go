@@ -33,6 +33,29 @@ func TestRefusedByEncoder(t *testing.T) {
 	})
 }
 
+// A range that an operator skips stands on the dead-letter topic, also of a
+// route that holds poison.
+func TestSkippedRange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := parking()
+		r.HoldPoison = true
+		b := newBench(t, r)
+		batch := refusedBatch()
+		batch.Refusal = &message.Refusal{Reason: message.Skipped, Detail: "offsets 7 to 11"}
+		batch.Spans = []message.Span{{First: 7, Last: 11, Next: 12}}
+		if err := mustEnd(t, b.publish(t.Context(), batch), time.Second); err != nil {
+			t.Fatal(err)
+		}
+		parked := b.stored.Of(deadLetter)
+		if len(parked) != 1 || parked[0].Attributes[message.AttrParkedReason] != "skipped" || parked[0].Attributes[message.AttrParkedDetail] != "offsets 7 to 11" {
+			t.Errorf("parked %+v", parked)
+		}
+		if e := b.events[0]; len(b.events) != 1 || e.Kind != fault.RecordParked || e.First != 7 || e.Next != 12 {
+			t.Errorf("told %+v", b.events)
+		}
+	})
+}
+
 // Parking is settled only when the dead-letter topic acknowledged.
 func TestParkingRetries(t *testing.T) {
 	tests := []struct {
