@@ -38,6 +38,7 @@ type publication struct {
 	todo []part
 	// failures counts the attempts that failed since the last success.
 	failures int
+	began    time.Time // of the last attempt
 }
 
 func newPublication(s *Sink, r *route, b *message.Batch) *publication {
@@ -116,6 +117,7 @@ func (p *publication) backOff(ctx context.Context, err error, early bool) error 
 	if p.failures++; p.failures == 1 {
 		r.retry(1)
 	}
+	r.tellRetrying(p.began, err)
 	first := backoffMin
 	if codeOf(err) == codes.ResourceExhausted {
 		first = backoffQuota
@@ -159,6 +161,7 @@ func (p *publication) attempt(ctx context.Context, c *call, req *pubsubpb.Publis
 	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
 	r := p.route
+	p.began = time.Now()
 	r.requests.Add(1)
 	r.inFlight.Add(1)
 	defer r.inFlight.Add(-1)

@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/mskbridge/mskbridge/internal/fault"
 	"github.com/mskbridge/mskbridge/internal/message"
 	"github.com/mskbridge/mskbridge/internal/testbed/fakepubsub"
 )
@@ -231,4 +232,37 @@ func TestPublishUnknownRoute(t *testing.T) {
 // refusedBatch is a batch of one that the encoder refused.
 func refusedBatch() *message.Batch {
 	return newBatch(false, 7, 8, func(int) string { return string(make([]byte, message.MaxRequest)) })
+}
+
+func TestLongRetriesAreToldOnce(t *testing.T) {
+	tests := []struct {
+		name   string
+		script fakepubsub.Script
+		want   int
+	}{
+		{"a short burst is nobody's business", fakepubsub.First(3, fakepubsub.Fault{Code: codes.Unavailable}), 0},
+		{"two minutes of Unavailable", fakepubsub.When(untilMinute(2), fakepubsub.Fault{Code: codes.Unavailable}), 1},
+		{"an attempt without an answer", fakepubsub.First(1, fakepubsub.Fault{Hang: true}), 1},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, parking())
+				b.server.Script(destination, tt.script)
+				if err := mustEnd(t, b.publish(t.Context(), newBatch(false, 0, 5, nil)), 5*time.Minute); err != nil {
+					t.Fatal(err)
+				}
+				kinds, _ := b.kinds()
+				told := 0
+				for _, k := range kinds {
+					if k == fault.RouteRetrying {
+						told++
+					}
+				}
+				if told != tt.want {
+					t.Errorf("told %d times, want %d", told, tt.want)
+				}
+			})
+		})
+	}
 }

@@ -36,6 +36,7 @@ type route struct {
 	lastAt    time.Time
 	retrying  int       // batches whose last attempt failed
 	retriedAt time.Time // when retrying left 0
+	retryTold bool      // since then
 	refusals  refusals
 	recovered chan struct{} // closed and replaced at a success while somebody sleeps long
 }
@@ -86,10 +87,26 @@ func (r *route) retry(by int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.retrying == 0 {
-		r.retriedAt = time.Now()
+		r.retriedAt, r.retryTold = time.Now(), false
 	}
 	if r.retrying += by; r.retrying == 0 && r.current.Load() == nil {
 		r.since = time.Now()
+	}
+}
+
+// retryQuiet is how long retries are nobody's business: Pub/Sub answers many
+// that a second attempt settles.
+const retryQuiet = 10 * time.Second
+
+// tellRetrying tells, once until all is well again, that the route has been
+// retrying for long, or that the attempt that began then was not answered at all.
+func (r *route) tellRetrying(began time.Time, err error) {
+	r.mu.Lock()
+	due := !r.retryTold && (time.Since(r.retriedAt) >= retryQuiet || time.Since(began) >= attemptTimeout)
+	r.retryTold = r.retryTold || due
+	r.mu.Unlock()
+	if due {
+		r.tell(fault.RouteRetrying, "Pub/Sub does not take what is published to "+r.Destination+"; trying again", safeText(err))
 	}
 }
 

@@ -54,7 +54,7 @@ func runCheck(ctx context.Context, out io.Writer, output string) error {
 	p := &preflight{platform: config.ReadPlatform(), now: time.Now()}
 	err := p.look(ctx)
 	if err != nil {
-		p.Add(sectionProcess, "configuration", check.Fail, oneLine(err), `see "mskbridge config --help"`)
+		p.Add(sectionProcess, "configuration", check.Fail, oneLine(err), `see "mskbridge config reference"`)
 	}
 	show := func() error {
 		f, ok := out.(*os.File)

@@ -49,7 +49,7 @@ func TestCheckOfBadConfiguration(t *testing.T) {
 	t.Setenv("BRIDGE_MEMORY", "32MiB")
 	s.watch()
 	code, rows := s.run()
-	if w := (wanted{"configuration", check.Fail, "below 48MiB", "config --help"}); code != 2 || len(rows) != 1 || !w.in(rows) {
+	if w := (wanted{"configuration", check.Fail, "below 48MiB", "config reference"}); code != 2 || len(rows) != 1 || !w.in(rows) {
 		t.Errorf("exit code %d, rows\n%s", code, show(rows))
 	}
 	if len(s.asked) != 0 {

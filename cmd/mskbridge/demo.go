@@ -72,7 +72,7 @@ when none is missing.`,
 	f.IntVar(&d.topics, "topics", 24, "Kafka topics, with 3 partitions each, 1 to 500")
 	f.IntVar(&d.rate, "rate", 20_000, "records produced a second, 0 for as fast as possible; 5000 with --chaos")
 	f.DurationVar(&d.length, "for", 0, "how long to produce; 0 until --records are produced")
-	f.BoolVar(&d.chaos, "chaos", false, "kill the bridge (SIGKILL) and start it again, several times in the middle")
+	f.BoolVar(&d.chaos, "chaos", false, "kill the bridge (SIGKILL) and start it again, up to 3 times in the middle; a short load has fewer")
 	f.Uint64Var(&d.seed, "seed", 1, "seed of the records and of the moments of --chaos")
 	return cmd
 }
@@ -103,8 +103,8 @@ func (d *demo) run(ctx context.Context) (err error) {
 	}
 	defer c.kill()
 	d.view = newView(d.out, c, d.stage)
-	fmt.Fprintf(d.out, "embedded kafka %s, embedded pub/sub %s, %d topics with 3 partitions\nstatus page %s\n\n",
-		d.stage.Brokers()[0], d.stage.PubSub(), d.topics, c.url())
+	fmt.Fprintf(d.out, "embedded kafka %s with %d topics of 3 partitions (%s, ...)\nembedded pub/sub %s, project %s, the same topics, dead letters to %s\nstatus page %s\n\n",
+		d.stage.Brokers()[0], d.topics, d.stage.Topics()[0], d.stage.PubSub(), stage.Project, stage.DeadLetter, c.url())
 
 	produced := make(chan error, 1) // written once by the goroutine below
 	producing, done := context.WithCancel(ctx)
@@ -216,11 +216,13 @@ parked          %9d  records on the dead-letter topic
 missing         %9d
 `, c.Produced, c.Received, c.Distinct, c.Duplicates, c.Parked, c.Missing)
 	if kills > 0 {
-		fmt.Fprintf(d.out, "killed          %9d  times in the middle\n", kills)
+		fmt.Fprintf(d.out, "killed          %9d  times (kill -9) in the middle\n", kills)
 	}
 	if !c.Proven() {
 		return fmt.Errorf("not proven: %d missing, %d keys with differing copies, %d messages without a record", c.Missing, c.Conflicts, c.Strays)
 	}
-	fmt.Fprintln(d.out, "\nproven: every record arrived under its own key")
+	if _, err := fmt.Fprintln(d.out, "\nproven: every record arrived under its own key"); err != nil {
+		return fmt.Errorf("writing the account: %w", err)
+	}
 	return nil
 }

@@ -18,6 +18,8 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	// A second signal changes nothing: the stop is bounded already.
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT) //nolint:forbidigo // the root of all contexts
 	defer stop()
+	// A log reader that went away must not end the bridge as a crash would.
+	signal.Ignore(syscall.SIGPIPE)
 	root := newRoot()
 	root.SetArgs(args)
 	root.SetOut(stdout)
@@ -42,7 +44,7 @@ idempotency key, and commits an offset only after Pub/Sub acknowledged the
 publish. Without a command it runs the bridge.
 
 It is configured by BRIDGE_* environment variables and, for the topics, by one
-line of them or a routes file: see "mskbridge config --help".
+line of them or a routes file: see "mskbridge config reference".
 
 Exit codes: 0 clean stop, 1 failed or found something, 2 configuration or
 usage, 3 could not find out.`,

@@ -91,7 +91,7 @@ func kinds() []fault.Kind {
 	return []fault.Kind{
 		fault.ConfigRejected, fault.ColdStart, fault.ZeroAssignment, fault.ForeignMember,
 		fault.PartitionsAdded, fault.TopicMissing, fault.TopicRecreated, fault.Loss,
-		fault.Truncated, fault.PartitionBlocked, fault.AccessRefused, fault.AccessGranted, fault.RouteHeld, fault.RouteReleased,
+		fault.Truncated, fault.PartitionBlocked, fault.AccessRefused, fault.AccessGranted, fault.RouteRetrying, fault.RouteHeld, fault.RouteReleased,
 		fault.RecordParked, fault.Reauthentication, fault.Stopping,
 	}
 }

@@ -124,8 +124,11 @@ func build(s Settings, limit Bytes) (*Config, error) {
 // problems collects what is wrong, one clause each.
 type problems []string
 
-// mostProblems bounds the length of the line.
-const mostProblems = 20
+// mostProblems and mostLine, in bytes, bound the length of the line.
+const (
+	mostProblems = 20
+	mostLine     = 8 << 10
+)
 
 func (p *problems) add(format string, args ...any) {
 	*p = append(*p, fmt.Sprintf(format, args...))
@@ -140,5 +143,8 @@ func (p problems) err() error {
 		p = append(p[:mostProblems:mostProblems], fmt.Sprintf("and %d more", n))
 	}
 	line := strings.Join(p, "; ")
+	if len(line) > mostLine {
+		line = strings.ToValidUTF8(line[:mostLine], "") + "..."
+	}
 	return fault.Exit(fault.CodeUsage, errors.New(strings.NewReplacer("\n", " ", "\r", " ").Replace(line)))
 }

@@ -88,9 +88,8 @@ func names(fs []field) []string {
 // nearest returns the candidate with the fewest edits from s, the first of
 // equals. There is at least one candidate.
 func nearest(s string, candidates []string) string {
-	return slices.MinFunc(candidates, func(a, b string) int {
-		return levenshtein.Distance(s, a, nil) - levenshtein.Distance(s, b, nil)
-	})
+	distance := func(c string) int { return levenshtein.Distance(strings.ToLower(s), strings.ToLower(c), nil) }
+	return slices.MinFunc(candidates, func(a, b string) int { return distance(a) - distance(b) })
 }
 
 // inherit gives each field of dst that is not set the value it has in src.

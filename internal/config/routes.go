@@ -17,6 +17,9 @@ import (
 // every field set need a third of it.
 const mostRoutesFile = 1 << 20
 
+// mostRoutes is far above what one group of consumers is good for.
+const mostRoutes = 2000
+
 // routesFile is the whole YAML document.
 type routesFile struct {
 	Defaults RouteOptions `yaml:"defaults"`
@@ -48,6 +51,10 @@ func (c *Config) readRoutes(p *problems) []Route {
 }
 
 func readFile(path string) ([]byte, error) {
+	// Opening a pipe would wait for somebody to write to it.
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", path)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -125,6 +132,10 @@ func (f *routesFile) resolve(deadLetter string, p *problems) []Route {
 	preset := presets()
 	inherit(&base, &preset)
 	inherit(&f.Defaults, &base)
+	if len(f.Routes) > mostRoutes {
+		p.add("%d routes are more than %d; run another bridge with a group of its own", len(f.Routes), mostRoutes)
+		return nil
+	}
 	seen := make(map[string]string, len(f.Routes))
 	for i := range f.Routes {
 		r := &f.Routes[i]
@@ -196,6 +207,9 @@ func (o *RouteOptions) checkValues(where string, p *problems) {
 		if err := checkStore(o.Store); err != nil {
 			p.add("%sstore %q: %v", where, o.Store, err)
 		}
+	}
+	if h := o.Headers; h != nil && h.Allow != nil && len(h.Allow) == 0 {
+		p.add("%sheaders: allow is empty, which reads as none and as all; use deny: [\"*\"] to send none, or leave it out", where)
 	}
 	if h := o.Headers; h != nil && slices.Contains(slices.Concat(h.Allow, h.Deny), "") {
 		p.add("%sheaders: an empty pattern; * stands for any name", where)

@@ -29,6 +29,8 @@ func TestRoutesFileRefuses(t *testing.T) {
 		want       []string
 	}{
 		{"empty", "", []string{"routes.yaml: it is empty"}},
+		{"headers that allow none or all", "routes: [{topic: abc, headers: {allow: []}}]", []string{"allow is empty"}},
+		{"more routes than a group is good for", "routes: [" + strings.Repeat("{topic: abc},", 2001) + "]", []string{"2001 routes are more than 2000"}},
 		{"comment only", "# nothing\n", []string{"routes.yaml: it is empty"}},
 		{"no routes", "defaults: {ordering: none}\n", []string{"no routes"}},
 		{"syntax", "routes:\n  - topic: [\n", []string{"routes.yaml: yaml: line"}},
@@ -119,6 +121,12 @@ routes:
 func TestRoutesFileTooLarge(t *testing.T) {
 	_, err := fromFile(t, "routes: [{topic: abc}]\n#"+strings.Repeat("x", mostRoutesFile), nil)
 	wantErr(t, err, "larger than 1MiB")
+}
+
+// A pipe or a folder is refused before it is opened: that could wait for ever.
+func TestRoutesFileThatIsNoFile(t *testing.T) {
+	_, err := New(settings(t, func(s *Settings) { s.Topics, s.RoutesFile = nil, t.TempDir() }))
+	wantErr(t, err, "is not a regular file")
 }
 
 // FuzzRoutes holds that any file either is refused on one line or gives

@@ -18,6 +18,7 @@ const (
 	PartitionBlocked Kind = "partition_blocked"
 	AccessRefused    Kind = "access_refused"
 	AccessGranted    Kind = "access_granted"
+	RouteRetrying    Kind = "route_retrying"
 	RouteHeld        Kind = "route_held"
 	RouteReleased    Kind = "route_released"
 	RecordParked     Kind = "record_parked"

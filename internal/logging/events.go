@@ -39,7 +39,7 @@ func levelOf(k fault.Kind) slog.Level {
 	switch k {
 	case fault.ConfigRejected, fault.TopicMissing, fault.Loss, fault.Truncated, fault.PartitionBlocked, fault.AccessRefused, fault.RouteHeld:
 		return slog.LevelError
-	case fault.TopicRecreated, fault.RecordParked, fault.ForeignMember, fault.ZeroAssignment:
+	case fault.TopicRecreated, fault.RecordParked, fault.RouteRetrying, fault.ForeignMember, fault.ZeroAssignment:
 		return slog.LevelWarn
 	default:
 		return slog.LevelInfo
