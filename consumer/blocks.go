@@ -2,11 +2,10 @@ package consumer
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
-
-	"maps"
 
 	"github.com/mskbridge/mskbridge/internal/fault"
 )

@@ -127,7 +127,7 @@ func (i *incarnations) stamp(req *kmsg.OffsetCommitRequest) {
 	for _, t := range req.Topics {
 		for k := range t.Partitions {
 			if id := i.marked[t.Topic][t.Partitions[k].Partition]; id != (topicID{}) {
-				t.Partitions[k].Metadata = kmsg.StringPtr(stampPrefix + id.String())
+				t.Partitions[k].Metadata = new(stampPrefix + id.String())
 			}
 		}
 	}

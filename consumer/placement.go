@@ -75,7 +75,7 @@ func (p *placement) ask(ctx context.Context) {
 		if errs == ([3]error{}) || ctx.Err() != nil {
 			return
 		}
-		sleep(ctx, pollBackoff)
+		rest(ctx)
 	}
 }
 
@@ -187,7 +187,7 @@ func (p *placement) settle(ctx context.Context) {
 			break
 		}
 		p.noteGroup("committing where to start: ", err)
-		sleep(ctx, pollBackoff)
+		rest(ctx)
 	}
 	for _, e := range p.events {
 		p.opts.Events(e)
@@ -226,9 +226,9 @@ func (p *placement) send(ctx context.Context) error {
 	return nil
 }
 
-// sleep returns after d, or when ctx ends.
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
+// rest returns after a pause, or when ctx ends.
+func rest(ctx context.Context) {
+	timer := time.NewTimer(pollBackoff)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():

@@ -52,7 +52,7 @@ func (c *Consumer) topicIDs(ctx context.Context, of map[string]map[int32]kgo.Off
 			return ids
 		}
 		c.noteGroup("", err)
-		sleep(ctx, pollBackoff)
+		rest(ctx)
 	}
 	return ids
 }

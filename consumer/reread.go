@@ -96,7 +96,7 @@ func (r *replay) read(ctx context.Context, p *replayPart) error {
 		case err != nil:
 			r.note(fmt.Sprintf("partition %d: %v", p.Partition, err))
 			p.leader = -1
-			sleep(ctx, pollBackoff)
+			rest(ctx)
 		}
 	}
 	return nil

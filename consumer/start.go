@@ -64,7 +64,7 @@ func (p *placement) placeCold(ctx context.Context, l *lane, partitions map[int32
 	topic := l.route.Topic
 	_, first := partitions[0]
 	for began := time.Now(); !first && time.Since(began) < coldWait && ctx.Err() == nil; {
-		sleep(ctx, pollBackoff)
+		rest(ctx)
 		if _ = p.askCommits(ctx); p.cold(topic) {
 			continue
 		}

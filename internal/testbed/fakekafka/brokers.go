@@ -58,7 +58,7 @@ func (c *Cluster) RestartBroker(node int32) error {
 	}
 	c.mu.Unlock()
 	for _, p := range led {
-		if err := c.MoveTopicPartition(p.topic, p.partition, (node+1)%int32(listeners)); err != nil { //nolint:gosec // few brokers
+		if err := c.MoveTopicPartition(p.topic, p.partition, (node+1)%int32(listeners)); err != nil {
 			return err
 		}
 	}
