@@ -20,11 +20,11 @@ type partition struct {
 	// one; -1 when there is neither. Offsets between it and the next record are
 	// holes.
 	expected int64
-	next     int64 // to be read; -1 while fetching has no place to start
-	placed   bool  // fetching has a place to start
-	suspect  int64 // next when the log was first seen to be empty and to begin behind it
-	skipTo   int64 // records below are left out
-	jumped   bool  // fetching was sent to skipTo
+	next     int64     // to be read; -1 while fetching has no place to start
+	placed   bool      // fetching has a place to start
+	suspect  int64     // next when the log was first seen to be empty and to begin behind it
+	skipTo   int64     // records below are left out
+	jumped   time.Time // when fetching was sent to skipTo; zero before
 }
 
 // leastSlab is the room of a slab that is shared by keys, in bytes, however

@@ -47,7 +47,7 @@ func (l *lane) skips(p *partition, offset, end int64) bool {
 	})
 	f.cover(p.ledger, offset, position{to, p.epoch})
 	f.queue.seal()
-	p.expected, p.next, p.skipTo, p.jumped = to, to, to, false
+	p.expected, p.next, p.skipTo, p.jumped = to, to, to, time.Time{}
 	return true
 }
 
@@ -62,12 +62,23 @@ func unreadable(fp *kgo.FetchPartition) bool {
 func (l *lane) blocked(fp *kgo.FetchPartition) {
 	p := l.parts[fp.Partition]
 	switch {
-	case p == nil || p.skipTo > 0 && p.next == p.skipTo && !p.jumped: // leaps already
+	case p == nil || p.skipTo > 0 && p.next == p.skipTo && p.leaping(fp.Err):
 	case p.next >= 0 && l.skips(p, p.next, fp.HighWatermark):
 		l.leap(p)
 	default:
 		l.block(fp.Partition, p.next, fp.Err)
 	}
+}
+
+// leaping reports whether err may still be about what p skips: fetching has not
+// been sent behind it, or was a moment ago, when an answer was under way. What
+// the client names only once says where it is.
+func (p *partition) leaping(err error) bool {
+	var large *kgo.ErrDecompressTooLarge
+	if errors.As(err, &large) {
+		return large.Offset < p.skipTo
+	}
+	return p.jumped.IsZero() || time.Since(p.jumped) < wakeEvery
 }
 
 // leap sends fetching behind what p skips as soon as all before is settled: the
@@ -76,7 +87,7 @@ func (l *lane) leap(p *partition) {
 	switch {
 	case p.ledger.detached || p.next != p.skipTo:
 	case p.ledger.idle():
-		p.jumped = true
+		p.jumped = time.Now()
 		l.jump(p.ledger.partition, kgo.EpochOffset{Epoch: p.epoch, Offset: p.next})
 	default:
 		time.AfterFunc(oldestWait, func() { l.inbox.put(func() { l.leap(p) }) })
