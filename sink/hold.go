@@ -169,7 +169,9 @@ func (p *publication) probe(ctx context.Context, h *hold) error {
 // is over nevertheless.
 func (p *publication) judge(h *hold, err error) bool {
 	switch class := classify(err); {
-	case class == fault.Poison && h.cause == destinationFails:
+	case class == fault.Poison && (h.cause == destinationFails || h.cause == deadLetterFails):
+		// The destination looks at records again; or the batch that waited for the
+		// dead-letter topic was taken away, and this record is the next to ask it.
 		p.route.note(err)
 		p.route.release(h)
 		return true

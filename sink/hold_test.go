@@ -229,3 +229,31 @@ func TestHoldEndsWithItsLastBatch(t *testing.T) {
 		}
 	})
 }
+
+// The batch that waited for the dead-letter topic is taken away, and the next
+// one begins with poison, too: it must ask the dead-letter topic in its place.
+func TestHoldForDeadLetterPassesToTheNextPoison(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, parking())
+		b.server.Script(destination, poison(0, 5))
+		b.server.Script(deadLetter, always(codes.PermissionDenied))
+		ctx, abandon := context.WithCancel(t.Context())
+		first := b.publish(ctx, newBatch(true, 0, 5, nil))
+		time.Sleep(time.Minute)
+		second := b.publish(t.Context(), newBatch(true, 5, 9, nil))
+		time.Sleep(time.Minute)
+		abandon()
+		_ = mustEnd(t, first, time.Second)
+		time.Sleep(2 * probeMax)
+		if s := b.route(); s.State != Held {
+			t.Errorf("the route is %s while the dead-letter topic is forbidden", s.State)
+		}
+		b.server.Script(deadLetter, nil)
+		if err := mustEnd(t, second, 2*probeMax); err != nil {
+			t.Error(err)
+		}
+		if got := b.offsets(deadLetter); !slices.Equal(got, []int{5}) {
+			t.Errorf("parked %v", got)
+		}
+	})
+}
