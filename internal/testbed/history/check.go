@@ -102,9 +102,9 @@ func (h *History) CheckEvents() error {
 		for o := range l.slots {
 			s := &l.slots[o]
 			switch {
-			case s.has(parked) && !s.has(reported) && s.stored == 0:
-				// One that is stored, too, may have been parked by an attempt whose
-				// answer nobody waited for any more.
+			case s.has(parked) && !s.has(reported|lossTold) && s.stored == 0:
+				// One that is stored or lost, too, may have been parked by an attempt
+				// whose answer nobody waited for any more.
 				h.breach("EVENTS", "%v offset %d was parked without a report", l.p, o)
 			case s.has(reported) && !s.has(parked):
 				h.breach("EVENTS", "%v offset %d was reported as parked but is not", l.p, o)

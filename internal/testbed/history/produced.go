@@ -84,6 +84,12 @@ func (h *History) Trimmed(p Partition, first, next int64) {
 	h.mark("TRIM", p, first, next, exempt|trimmed)
 }
 
+// TrimmedUnseen: the same, before the group had a position in the topic. The
+// bridge begins at what is there, and may or may not report the rest.
+func (h *History) TrimmedUnseen(p Partition, first, next int64) {
+	h.mark("TRIM", p, first, next, exempt|trimmed|lossTold)
+}
+
 // LossReported: the bridge reported that it lost [first, next).
 func (h *History) LossReported(p Partition, first, next int64) {
 	h.mark("LOSS", p, first, next, lossTold)

@@ -50,7 +50,9 @@ func mutants() []struct {
 		}}},
 		{"poison is sent again for ever", []edit{{"sink/classify.go", "	case codes.InvalidArgument:\n		return fault.Poison\n", "	case codes.InvalidArgument:\n		return fault.Retryable\n"}}},
 		{"any internal error is poison", []edit{{"sink/classify.go", "codes.Aborted, codes.Internal, codes.Unavailable:", "codes.Aborted, codes.Unavailable:"}, {"sink/classify.go", "	case codes.InvalidArgument:\n		return fault.Poison\n", "	case codes.InvalidArgument, codes.Internal:\n		return fault.Poison\n"}}},
-		{"a record is parked without an acknowledgement", []edit{{"sink/park.go", "		if err == nil {\n			break\n", "		if err == nil || h == nil {\n			break\n"}}},
+		{"a record is parked without an acknowledgement", []edit{{
+			"sink/park.go", "func(ctx context.Context) error { return p.attempt(ctx, c, r.deadRequest, 1) }", "func(ctx context.Context) error { _ = p.attempt(ctx, c, r.deadRequest, 1); return nil }",
+		}}},
 		{"a record that never fits is dropped", []edit{{"sink/park.go", "		return p.park(ctx, 0, refusal)\n", "		return nil\n"}}},
 		{"parking is not reported", []edit{{"sink/park.go", "	r.events(fault.Event{\n", "	_ = (fault.Event{\n"}, {"sink/park.go", "Reason: refusal.Error(),\n	})\n", "Reason: refusal.Error(),\n	}.Kind)\n"}}},
 		{"halves of a batch go out in the wrong order", []edit{{
@@ -154,7 +156,7 @@ func build(t *testing.T, edits []edit) string {
 
 var (
 	verdict = regexp.MustCompile(`(?m)^ +--- (PASS|FAIL): TestSimulation/seed_(\d+)`)
-	reason  = regexp.MustCompile(`(?m)(I\d|EVENTS) broken[^\n]*|no quiet[^\n]*|the stop took[^\n]*|bytes are in hand[^\n]*|no life[^\n]*|panic:[^\n]*`)
+	reason  = regexp.MustCompile(`(?m)(I\d|EVENTS) broken[^\n]*|no quiet[^\n]*|the stop took[^\n]*|bytes are in hand[^\n]*|no life[^\n]*|was parked, but[^\n]*|panic:[^\n]*`)
 )
 
 // hunt returns how many seeds it took to catch the mutant, 0 for never, and by

@@ -3,6 +3,7 @@
 package sim_test
 
 import (
+	"fmt"
 	"hash/fnv"
 	"sync"
 	"time"
@@ -19,6 +20,7 @@ type weather struct {
 	plan   *plan
 	poison map[string]bool // destinations with a schema that some records break
 	excuse func(string)    // told before answers are lost
+	wrong  func(string)    // told what must not be
 
 	mu       sync.Mutex // guards what follows
 	chance   bool       // faults by chance go on
@@ -27,9 +29,9 @@ type weather struct {
 	slow     time.Duration
 }
 
-func newWeather(p *plan, excuse func(string)) *weather {
+func newWeather(p *plan, excuse, wrong func(string)) *weather {
 	w := &weather{
-		plan: p, poison: map[string]bool{}, excuse: excuse, chance: true,
+		plan: p, poison: map[string]bool{}, excuse: excuse, wrong: wrong, chance: true,
 		denied: map[string]codes.Code{}, refusing: map[string]bool{}, slow: p.delay,
 	}
 	for i := range p.routes {
@@ -92,6 +94,15 @@ func (w *weather) script(r *fakepubsub.Request) fakepubsub.Fault {
 // isPoison chooses records by the hash of seed and key.
 func (w *weather) isPoison(m *fakepubsub.Message) bool {
 	return draw(w.plan.seed+2, string(m.Key())) < w.plan.poison
+}
+
+// parked judges that what Pub/Sub is said to have refused is what it refuses: a
+// record of a healthy destination has nothing to do on a dead-letter topic.
+func (w *weather) parked(topic string, m *fakepubsub.Message) {
+	refused := string(m.Attribute("mskbridge_reason")) == "refused"
+	if topic == sim.Destination(deadLetters) && refused && !w.isPoison(m) && !w.plan.has("refuses everything") {
+		w.wrong(fmt.Sprintf("%s was parked, but nothing refuses it (%s)", m.Key(), m.Attribute("mskbridge_detail")))
+	}
 }
 
 // byChance tries each kind of fault that the seed has.

@@ -58,9 +58,9 @@ func newStage(t *testing.T, p *plan) *stage {
 		s.partitions = append(s.partitions, r.partitions)
 	}
 	s.h = history.New(o)
-	s.w = sim.New(t, sim.Options{Brokers: p.brokers, Destinations: to, Stores: []fakepubsub.Store{s.h}})
+	s.weather = newWeather(p, s.excuse, func(what string) { t.Error(what) })
+	s.w = sim.New(t, sim.Options{Brokers: p.brokers, Destinations: to, Stores: []fakepubsub.Store{s.h, fakepubsub.OnStored(s.weather.parked)}})
 	s.w.Kafka.Observe(s)
-	s.weather = newWeather(p, s.excuse)
 	s.w.PubSub.Script("", s.weather.script)
 	s.load = load.New(load.Options{Seed: p.seed, Topics: topics, Partitions: 1, Records: p.records + 1})
 	for i := range p.routes {
@@ -189,7 +189,12 @@ func (s *stage) trim(i int, share float64) {
 		if to <= start {
 			continue
 		}
-		s.h.Trimmed(history.Partition{Topic: topic, ID: s.w.Kafka.TopicID(topic), Partition: n}, start, to)
+		at := history.Partition{Topic: topic, ID: s.w.Kafka.TopicID(topic), Partition: n}
+		if info := s.w.Kafka.GroupInfo(group); info == nil || len(info.Commits[topic]) == 0 {
+			s.h.TrimmedUnseen(at, start, to)
+		} else {
+			s.h.Trimmed(at, start, to)
+		}
 		if err := s.w.Kafka.DeleteRecords(topic, n, to); err != nil {
 			s.t.Errorf("the testbed's retention: %v", err)
 		}
