@@ -5,6 +5,8 @@ package process
 import (
 	"errors"
 	"os"
+	"os/exec"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -91,4 +93,26 @@ func TestFindNamesWhatIsMissing(t *testing.T) {
 	if want := "some part: no-such-program not found: install it"; !strings.Contains(err.Error(), want) {
 		t.Errorf("got %q, want %q", err, want)
 	}
+}
+
+// TestPeakIsTheChildsOwn starts a small child from a large parent.
+func TestPeakIsTheChildsOwn(t *testing.T) {
+	const large = 300 << 20
+	ballast := make([]byte, large)
+	for i := 0; i < large; i += 4096 {
+		ballast[i] = 1
+	}
+	path, err := exec.LookPath("sleep")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := Start(Spec{Name: "small", Path: path, Args: []string{"60"}, Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Kill()
+	if peak, err := p.Peak(); runtime.GOOS == "linux" && (err != nil || peak <= 0 || peak > large/2) {
+		t.Errorf("peak of sleep is %d bytes, %v", peak, err)
+	}
+	runtime.KeepAlive(ballast)
 }
