@@ -15,7 +15,7 @@ const clientID = "mskbridge"
 
 // reach says how any client of ours gets to the brokers and who it says it is.
 func (o *Options) reach() []kgo.Opt {
-	opts := []kgo.Opt{kgo.ClientID(clientID), kgo.SeedBrokers(o.Brokers...)}
+	opts := []kgo.Opt{kgo.ClientID(clientID), kgo.SeedBrokers(o.Brokers...), kgo.DisableClientMetrics()}
 	if o.Dial != nil {
 		opts = append(opts, kgo.Dialer(o.Dial))
 	}

@@ -36,7 +36,7 @@ type inspector struct {
 }
 
 // Inspect asks Kafka about everything that Run needs. It only reads: it joins
-// no group, commits nothing and creates nothing. It returns within 21 s,
+// no group, commits nothing and creates nothing. It returns within 22 s,
 // whoever does not answer, and fails only when the options do not fit together.
 func Inspect(ctx context.Context, o Options) (*Inspection, error) {
 	o.Dial = briefly(o.Dial)
@@ -81,6 +81,7 @@ func Inspect(ctx context.Context, o Options) (*Inspection, error) {
 	i.describe(meta)
 	steps.Go(func() { i.group(ctx) })
 	i.topics(ctx)
+	i.sample(ctx)
 	return i.found, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/mskbridge/mskbridge/internal/fault"
+	"github.com/mskbridge/mskbridge/internal/message"
 )
 
 // Inspection is what Kafka said about everything that a Consumer needs.
@@ -51,6 +52,8 @@ type TopicInspection struct {
 	// Old is whether the next record to read of a partition with a commit has,
 	// by its timestamp, outlived half of Retention.
 	Old fault.Answer
+	// Framing is what a record of it begins with; zero when none was to be had.
+	Framing message.Framing
 }
 
 // PartitionInspection is one partition: the first offset of its log, the next

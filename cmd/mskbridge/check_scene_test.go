@@ -119,7 +119,7 @@ func (s *scene) changedNothing() {
 	s.t.Helper()
 	questions := []kmsg.Key{
 		kmsg.ApiVersions, kmsg.Metadata, kmsg.FindCoordinator, kmsg.DescribeGroups, kmsg.OffsetFetch,
-		kmsg.ListOffsets, kmsg.DescribeConfigs, kmsg.SASLHandshake, kmsg.SASLAuthenticate,
+		kmsg.ListOffsets, kmsg.Fetch, kmsg.DescribeConfigs, kmsg.SASLHandshake, kmsg.SASLAuthenticate,
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

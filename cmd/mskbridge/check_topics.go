@@ -46,6 +46,9 @@ func (p *preflight) topic(t *consumer.TopicInspection) {
 	case fault.Unknown:
 		p.Add(sectionTopics, what, check.Unknown, finding+kept(t)+"; whether it may be read is not verifiable: brokers do not report permissions", "")
 	}
+	if framing := t.Framing.String(); framing != "" {
+		p.Add(sectionTopics, what, check.OK, "values are framed: "+framing+"; the frame is published with them", "")
+	}
 	if t.MaxMessageBytes > biggestMessage {
 		p.Add(sectionTopics, what, check.Warn, fmt.Sprintf("max.message.bytes is %s, Pub/Sub takes 10 MB: larger records %s", size(t.MaxMessageBytes), p.oversize(t.Topic)),
 			"lower max.message.bytes, or watch the dead-letter topic")

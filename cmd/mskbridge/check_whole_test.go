@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kgo"
+
 	"github.com/mskbridge/mskbridge/internal/check"
 	"github.com/mskbridge/mskbridge/internal/testbed/fakekafka"
 )
@@ -39,6 +41,21 @@ func TestCheckOfASoundSetUp(t *testing.T) {
 		if !w.in(rows) {
 			t.Errorf("no row %+v in\n%s", w, show(rows))
 		}
+	}
+	s.changedNothing()
+}
+
+// What a schema registry put in front of values is named, since what reads the
+// Pub/Sub topic meets it.
+func TestCheckRecognisesFraming(t *testing.T) {
+	s := newScene(t, fakekafka.Options{})
+	framed := append([]byte{0, 0, 0, 0, 17}, "avro"...)
+	if err := s.client().ProduceSync(t.Context(), &kgo.Record{Topic: "orders", Value: framed}).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	s.watch()
+	if _, rows := s.run(); !(wanted{"topic orders", check.OK, "registry id 17", ""}).in(rows) {
+		t.Errorf("rows\n%s", show(rows))
 	}
 	s.changedNothing()
 }
