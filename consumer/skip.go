@@ -74,8 +74,7 @@ func (l *lane) blocked(fp *kgo.FetchPartition) {
 // been sent behind it, or was a moment ago, when an answer was under way. What
 // the client names only once says where it is.
 func (p *partition) leaping(err error) bool {
-	var large *kgo.ErrDecompressTooLarge
-	if errors.As(err, &large) {
+	if large, ok := errors.AsType[*kgo.ErrDecompressTooLarge](err); ok {
 		return large.Offset < p.skipTo
 	}
 	return p.jumped.IsZero() || time.Since(p.jumped) < wakeEvery
