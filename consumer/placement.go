@@ -84,6 +84,11 @@ func (p *placement) askCommits(ctx context.Context) error {
 	if causeOf(err) == Missing { // so says a group to be
 		err = nil
 	}
+	if _, nameless := commits[""]; nameless {
+		// Brokers from 4.1 on answer with topic ids, and the client could not name
+		// them all: what is missing here is not missing there.
+		err = kerr.UnknownTopicID
+	}
 	if err == nil {
 		p.commits, p.known = commits, true
 	}
