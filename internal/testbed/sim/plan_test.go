@@ -96,11 +96,6 @@ func newPlan(seed uint64) *plan {
 		p.sizes.Window = int64(64<<10) << r.IntN(4)
 		p.sizes.FetchMaxBytes = int32(min(p.sizes.Window, 128<<10))
 	}
-	if p.has("transactions") {
-		// kfake forgets to name the aborted transactions of the partition at which
-		// an answer is full.
-		p.sizes.FetchMaxBytes = 64 << 20
-	}
 	p.delay = []time.Duration{0, 20 * time.Millisecond, 400 * time.Millisecond}[r.IntN(3)]
 	if p.has("slow") {
 		p.delay = time.Duration(1+r.IntN(12)) * time.Second
@@ -126,6 +121,15 @@ func (p *plan) choose(r *rand.Rand) {
 	enable(rough, q)
 	enable(groupish, 0.6)
 	enable(roughGroup, q)
+	p.compatible()
+}
+
+// compatible takes away what kfake cannot do together: where an answer is full
+// it does not name the aborted transactions, so it must not become full.
+func (p *plan) compatible() {
+	if p.has("transactions") {
+		p.kinds = slices.DeleteFunc(p.kinds, func(k string) bool { return k == "unfit" || k == "small window" })
+	}
 }
 
 // script writes the commands.
