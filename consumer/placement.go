@@ -148,14 +148,16 @@ func (p *placement) place(ctx context.Context, l *lane, partitions map[int32]kgo
 		}
 		if moved, is := p.commit[topic][n]; is {
 			at = position{moved.Offset, -1}
+		} else if p.known && !has && !again && !p.cold(topic) {
+			tell(fault.PartitionsAdded, 0, 0, "the partition is new, others of the topic have commits: it is read from its first record")
+			if start >= 0 {
+				p.move(topic, n, start)
+			}
+			at = position{0, -1} // what is below the log start is lost, known or seen with the first record
 		} else if p.known && start >= 0 && end >= 0 {
 			switch {
 			case has && of != (topicID{}) && of != id, again && !has:
 				at = p.move(topic, n, start) // the commit is of an earlier incarnation, or was
-			case !has && !p.cold(topic):
-				tell(fault.PartitionsAdded, 0, 0, "the partition is new, others of the topic have commits: it is read from its first record")
-				p.move(topic, n, start)
-				at = position{0, -1} // what is below the log start is lost
 			case at.next > end && (at.epoch < 0 || of == topicID{}):
 				tell(fault.Truncated, end, at.next, fmt.Sprintf(
 					"the group's commit lies beyond the log end: somebody set it, or the log was cut; everything from %d on is read again", start))
