@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
-	"net"
 	"slices"
 	"sync"
 	"testing"
@@ -222,7 +221,7 @@ func memberSizes() Sizes {
 // join starts a member with routes for the topics.
 func (w *world) join(sizes Sizes, ordering Ordering, script func(*request) time.Duration, topics ...string) *member {
 	w.t.Helper()
-	m := &member{w: w, link: link.New(distant(w.kafka.Dial)), ended: make(chan error, 1)}
+	m := &member{w: w, link: link.New(link.Distant(w.kafka.Dial)), ended: make(chan error, 1)}
 	m.pub = &scriptedPublisher{acked: w.acknowledged, script: func(q *request) time.Duration {
 		w.published(q)
 		return script(q)
@@ -370,23 +369,3 @@ func spread(limit time.Duration) func(*request) time.Duration {
 func never(*request) time.Duration { return -1 }
 
 func topicIDText(id [16]byte) string { return base64.RawURLEncoding.EncodeToString(id[:]) }
-
-// distant gives each write of the client a tenth of a millisecond. Without it
-// time stands still while the client asks a broker that no longer leads again
-// and again, at the speed of the round trip, until it has new metadata.
-func distant(dial link.Dial) link.Dial {
-	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		c, err := dial(ctx, network, address)
-		if err != nil {
-			return nil, err
-		}
-		return distantConn{c}, nil
-	}
-}
-
-type distantConn struct{ net.Conn }
-
-func (c distantConn) Write(b []byte) (int, error) {
-	time.Sleep(100 * time.Microsecond)
-	return c.Conn.Write(b)
-}

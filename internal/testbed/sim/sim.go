@@ -98,7 +98,7 @@ type Process struct{ Kafka, PubSub *link.Link }
 
 // Process returns fresh, healthy links to both sides.
 func (w *World) Process() *Process {
-	return &Process{Kafka: link.New(w.net.DialContext), PubSub: link.New(w.net.DialContext)}
+	return &Process{Kafka: link.New(link.Distant(w.net.DialContext)), PubSub: link.New(w.net.DialContext)}
 }
 
 // Kill cuts the process off for good. Closing its clients afterwards has no
