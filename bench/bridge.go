@@ -3,13 +3,11 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -98,28 +96,4 @@ func (r *running) cpu() (time.Duration, error) {
 		return 0, fmt.Errorf("reading the processor clock of %s: %w", r.name, err)
 	}
 	return time.Duration(t.Nano()), nil
-}
-
-// memory returns the resident size in bytes, now and at its peak. The peak that
-// the kernel reports of an ended child would count the parent's, too.
-func (r *running) memory() (now, peak int64, err error) {
-	f, err := os.Open(fmt.Sprintf("/proc/%d/status", r.Pid()))
-	if err != nil {
-		return 0, 0, fmt.Errorf("reading the memory of %s: %w", r.name, err)
-	}
-	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		fields := strings.Fields(lines.Text())
-		if len(fields) < 2 {
-			continue
-		}
-		kib, _ := strconv.ParseInt(fields[1], 10, 64) // of other lines: not used
-		switch fields[0] {
-		case "VmRSS:":
-			now = kib << 10
-		case "VmHWM:":
-			peak = kib << 10
-		}
-	}
-	return now, peak, nil
 }

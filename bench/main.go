@@ -216,7 +216,7 @@ func (b *bench) measure(r *running, during func() error) (w window, err error) {
 		return w, err
 	}
 	w.cpu = (by - used).Seconds()
-	w.now, w.peak, err = r.memory()
+	w.now, w.peak, err = r.Memory()
 	return w, err
 }
 

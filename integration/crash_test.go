@@ -27,8 +27,12 @@ func TestRoundTrip(t *testing.T) {
 			s.awaitAll(patience(t))
 			took := since(began)
 			s.awaitCommits(s.group)
+			_, peak, err := b.Memory()
+			if err != nil {
+				t.Error(err)
+			}
 			exit := b.terminate()
-			cpu, peak := b.Usage()
+			cpu := b.CPU()
 			if n := s.truth.now().repeats; n > 0 {
 				t.Errorf("%d duplicates without any fault", n)
 			}

@@ -51,12 +51,12 @@ func TestMemory(t *testing.T) {
 	took := time.Since(began)
 	stop()
 	s.awaitAll(time.Minute)
-	peak, err := b.Peak()
+	_, peak, err := b.Memory()
 	if err != nil {
 		t.Fatal(err)
 	}
 	exit := b.terminate()
-	cpu, _ := b.Usage()
+	cpu := b.CPU()
 	p50, p99, worst := delays.quantiles()
 	if limit := int64(300 * mib); peak > limit && !race() {
 		t.Errorf("peak resident size %d MiB, want at most %d", peak/mib, limit/mib)

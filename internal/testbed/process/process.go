@@ -104,19 +104,10 @@ func (p *Process) Lived() time.Duration {
 	return p.ended.Sub(p.started)
 }
 
-// Usage waits for the end and returns user plus system time and the peak
-// resident size in bytes.
-func (p *Process) Usage() (cpu time.Duration, peak int64) {
+// CPU waits for the end and returns user plus system time.
+func (p *Process) CPU() time.Duration {
 	<-p.done
-	state := p.cmd.ProcessState
-	cpu = state.UserTime() + state.SystemTime()
-	if u, ok := state.SysUsage().(*syscall.Rusage); ok {
-		peak = u.Maxrss
-		if runtime.GOOS != "darwin" {
-			peak <<= 10 // kilobytes everywhere else
-		}
-	}
-	return cpu, peak
+	return p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime()
 }
 
 // Signal sends sig to the process alone. After the end it is an error.

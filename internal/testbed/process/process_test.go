@@ -111,7 +111,7 @@ func TestPeakIsTheChildsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Kill()
-	if peak, err := p.Peak(); runtime.GOOS == "linux" && (err != nil || peak <= 0 || peak > large/2) {
+	if _, peak, err := p.Memory(); runtime.GOOS == "linux" && (err != nil || peak <= 0 || peak > large/2) {
 		t.Errorf("peak of sleep is %d bytes, %v", peak, err)
 	}
 	runtime.KeepAlive(ballast)
