@@ -58,7 +58,7 @@ func Inspect(ctx context.Context, o Options) (*Inspection, error) {
 		i.found.Err, i.found.Cause = err, causeOf(err)
 		return i.found, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, inspectRest)
+	rest, cancel := context.WithTimeout(ctx, inspectRest) // a name of its own: the dials above hold ctx
 	defer cancel()
 	defer steps.Wait() // before cancel
 	for _, m := range meta.Brokers {
@@ -73,15 +73,15 @@ func Inspect(ctx context.Context, o Options) (*Inspection, error) {
 		b.Node = m.NodeID
 		steps.Go(func() {
 			if !dialled {
-				i.dial(ctx, b)
+				i.dial(rest, b)
 			}
-			i.ask(ctx, b)
+			i.ask(rest, b)
 		})
 	}
 	i.describe(meta)
-	steps.Go(func() { i.group(ctx) })
-	i.topics(ctx)
-	i.sample(ctx)
+	steps.Go(func() { i.group(rest) })
+	i.topics(rest)
+	i.sample(rest)
 	return i.found, nil
 }
 
