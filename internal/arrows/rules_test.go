@@ -51,7 +51,9 @@ func arrows() []arrow {
 		{"internal/check", []string{"internal/fault"}, "it shows what others found out and asks nobody"},
 		{"internal/logging", []string{"internal/fault"}, "events become lines, nothing else"},
 		{"internal/store", []string{"internal/fault"}, "sink says what it needs of a store, and knows none"},
+		{"internal/warehouse/remote", []string{"internal/warehouse", "internal/fault"}, "it runs what warehouse renders; whoever only renders compiles no client"},
 		{"internal/warehouse", []string{"internal/message", "internal/fault"}, "SQL is made from the names that messages carry"},
+		{"internal/audit", []string{"internal/warehouse", "internal/fault"}, "it compares what two sides say, and reaches neither by itself"},
 		{"internal/testbed", []string{"internal/testbed", "internal/message", "internal/fault"}, "fakes stand in for servers; a fake that knows the bridge would agree with its mistakes"},
 		{"internal/arrows", nil, "it looks from outside"},
 		{"integration", nil, "it runs the built binary and sees what users see"},
@@ -68,7 +70,7 @@ type domain struct {
 
 func domains() []domain {
 	kafka := []string{"consumer", "internal/testbed", "bench"}
-	google := []string{"sink", "internal/testbed", "internal/warehouse", "bench"}
+	google := []string{"sink", "internal/testbed", "internal/warehouse/remote", "bench"}
 	return []domain{
 		{"github.com/twmb/franz-go/pkg/kgo", kafka, "the Kafka client belongs to consumer; commands use its Inspect and Replay"},
 		{"github.com/twmb/franz-go/pkg/kadm", kafka, "the Kafka client belongs to consumer; commands use its Inspect and Replay"},
@@ -81,7 +83,7 @@ func domains() []domain {
 		{"cloud.google.com/go/auth", []string{"internal/access"}, "credentials have one home"},
 		{"gocloud.dev", []string{"internal/store"}, "buckets have one home"},
 		{"google.golang.org/api/storage", []string{"internal/store"}, "buckets have one home"},
-		{"cloud.google.com/go/bigquery", []string{"internal/warehouse"}, "BigQuery belongs to warehouse"},
+		{"cloud.google.com/go/bigquery", []string{"internal/warehouse/remote", "internal/testbed"}, "BigQuery's client belongs to warehouse/remote"},
 		{"github.com/prometheus", []string{"internal/admin"}, "metrics are a view of the snapshots, never part of the logic"},
 		{"github.com/spf13/cobra", []string{"cmd"}, "flags belong to commands"},
 	}
