@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -59,7 +60,8 @@ func Load() (*Config, error) {
 // to leave one out; it is removed from the environment.
 func Read() (Settings, error) {
 	var s Settings
-	known := names(fields(&s, "envconfig"))
+	all := fields(&s, "envconfig")
+	known := names(all)
 	var p problems
 	for _, pair := range os.Environ() {
 		name, value, _ := strings.Cut(pair, "=")
@@ -70,12 +72,25 @@ func Read() (Settings, error) {
 			if err := os.Unsetenv(name); err != nil {
 				return s, fmt.Errorf("removing empty %s: %w", name, err)
 			}
+		case ours:
+			p.addUnusual(name, value, all)
 		}
 	}
 	if err := envconfig.Process("", &s); err != nil {
-		p.add("%s", typeProblem(err))
+		if wrong := typeProblem(err); !slices.Contains(p, wrong) {
+			p = append(p, wrong)
+		}
 	}
 	return s, p.err()
+}
+
+// kinds say in a user's words what a value of a Go type is.
+func kinds() map[string]string {
+	return map[string]string{
+		"bool": "true or false", "int": "a whole number", "uint16": "a port number",
+		"time.Duration": "a duration such as 20s", "config.Bytes": "a size such as 256MiB",
+		"slog.Level": "one of debug, info, warn, error",
+	}
 }
 
 // typeProblem says in a user's words what envconfig says in a programmer's.
@@ -84,13 +99,25 @@ func typeProblem(err error) string {
 	if !errors.As(err, &e) {
 		return err.Error()
 	}
-	kind := map[string]string{
-		"bool": "true or false", "int": "a whole number", "uint16": "a port number",
-		"time.Duration": "a duration such as 20s", "config.Bytes": "a size such as 256MiB",
-		"slog.Level": "one of debug, info, warn, error",
-	}[e.TypeName]
-	return fmt.Sprintf("%s %q is not %s", e.KeyName, e.Value, kind)
+	return fmt.Sprintf("%s %q is not %s", e.KeyName, e.Value, kinds()[e.TypeName])
 }
+
+// addUnusual adds a value that Go would read and a user would not mean: 0x1F90
+// and 1_000 as numbers, info+3 as a level.
+func (p *problems) addUnusual(name, value string, all []field) {
+	usual := map[string]*regexp.Regexp{"int": wholeNumber, "uint16": wholeNumber, "slog.Level": logLevel}
+	for _, f := range all {
+		kind := f.value.Type().String()
+		if form := usual[kind]; f.name == name && form != nil && !form.MatchString(value) {
+			p.add("%s %q is not %s", name, value, kinds()[kind])
+		}
+	}
+}
+
+var (
+	wholeNumber = regexp.MustCompile(`^(0|-?[1-9][0-9]*)$`)
+	logLevel    = regexp.MustCompile(`^(?i)(debug|info|warn|error)$`)
+)
 
 // New checks the settings, reads the routes file where one is named and
 // derives the rest. Destinations are full names afterwards, unless

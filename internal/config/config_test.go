@@ -95,7 +95,11 @@ func TestReadRefuses(t *testing.T) {
 		{"size", "BRIDGE_MEMORY", "-5MiB", []string{"a size such as 256MiB"}},
 		{"size zero", "BRIDGE_MEMORY", "0", []string{"a size such as 256MiB"}},
 		{"level", "BRIDGE_LOG_LEVEL", "loud", []string{"debug, info, warn, error"}},
+		{"level between levels", "BRIDGE_LOG_LEVEL", "INFO+3", []string{"debug, info, warn, error"}},
 		{"port", "PORT", "70000", []string{"a port number"}},
+		{"port as a programmer writes it", "PORT", "0x1F90", []string{"a port number"}},
+		{"number as a programmer writes it", "BRIDGE_PUBLISH_CONNECTIONS", "1_0", []string{"a whole number"}},
+		{"number with a leading zero", "BRIDGE_PUBLISH_CONNECTIONS", "010", []string{"a whole number"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			clearEnv(t)

@@ -110,7 +110,7 @@ func parseRoutes(path string, raw []byte, p *problems) (f routesFile) {
 			e = &yaml.TypeError{Errors: []string{err.Error()}}
 		}
 		for _, s := range e.Errors {
-			p.add("%s: %s", path, s)
+			p.add("%s: %s", path, yamlProblem(s))
 		}
 		return routesFile{}
 	}
@@ -199,8 +199,10 @@ func (o *RouteOptions) checkValues(where string, p *problems) {
 		}
 	}
 	if o.Start != "" && o.Start != StartEarliest && o.Start != StartLatest {
-		if _, err := time.Parse(time.RFC3339, o.Start); err != nil {
+		if at, err := time.Parse(time.RFC3339, o.Start); err != nil {
 			p.add("%sstart %q is not earliest, latest or an RFC 3339 time", where, o.Start)
+		} else if at.After(time.Now()) {
+			p.add("%sstart %s is in the future; use latest", where, o.Start)
 		}
 	}
 	if o.Store != "" {

@@ -1,8 +1,10 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
+	"regexp"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -48,6 +50,31 @@ func walk(n *yaml.Node, t reflect.Type) (out []string) {
 		}
 	}
 	return out
+}
+
+var yamlMismatch = regexp.MustCompile("^(line [0-9]+): cannot unmarshal !!([a-z]+)(?: `(?s:(.*))`)? into (.+)$")
+
+// yamlProblem says in a user's words what the decoder says of a value whose
+// type does not fit.
+func yamlProblem(s string) string {
+	m := yamlMismatch.FindStringSubmatch(s)
+	if m == nil {
+		return s
+	}
+	got := map[string]string{"seq": "a list", "map": "a group of fields", "str": "text", "int": "a number", "float": "a number", "bool": "true or false"}[m[2]]
+	if m[3] != "" {
+		got = fmt.Sprintf("%q", m[3])
+	}
+	want := "a group of fields"
+	switch {
+	case strings.HasPrefix(m[4], "["):
+		want = "a list"
+	case strings.HasPrefix(m[4], "int"):
+		want = "a whole number"
+	case m[4] == "string":
+		want = "text"
+	}
+	return fmt.Sprintf("%s: %s is not %s", m[1], cmp.Or(got, m[2]), want)
 }
 
 // fieldSet is what a struct may contain in YAML.
