@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -246,7 +247,7 @@ func (r *replay) describe(ctx context.Context) (kadm.TopicDetail, error) {
 	topics, err := r.admin.ListTopics(ctx, r.Topic)
 	d := topics[r.Topic]
 	if err = cmp.Or(err, d.Err); err != nil {
-		return d, fmt.Errorf("asking for topic %s: %w", r.Topic, err)
+		return d, fmt.Errorf("asking %s for topic %s: %w", strings.Join(r.Brokers, ", "), r.Topic, err)
 	}
 	return d, nil
 }
