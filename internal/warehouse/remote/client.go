@@ -91,6 +91,9 @@ func (c *Client) Query(ctx context.Context, q warehouse.Query, maxBytes int64) (
 	if err != nil {
 		return nil, 0, c.explain("running "+q.Name, err)
 	}
+	if err := running.LastStatus().Err(); err != nil {
+		return nil, 0, c.explain("running "+q.Name, err)
+	}
 	rows, err = read(ctx, running)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -143,9 +146,10 @@ func abandon(ctx context.Context, job *bigquery.Job) {
 	_ = job.Cancel(ctx) // best effort; the cause is reported
 }
 
-// query makes a job that is not running yet.
+// query makes a job that is not running yet. What the comments in front of a
+// statement say of its parameters, not every server can tell from their use.
 func (c *Client) query(q warehouse.Query, maxBytes int64) (*bigquery.Query, error) {
-	job := c.bq.Query(q.SQL)
+	job := c.bq.Query(uncommented(q.SQL))
 	job.Location = c.location
 	job.MaxBytesBilled = maxBytes
 	job.Labels = map[string]string{labelKey: label(q.Name)}

@@ -57,8 +57,11 @@ var (
 	billable   = regexp.MustCompile(`\b(\d+) or higher required`)
 )
 
-// explain names an error for people. doing is a gerund.
+// explain names an error for people, nil for none. doing is a gerund.
 func (c *Client) explain(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
 	code, reason, message := answer(err)
 	if code == 0 && reason == "" {
 		return fmt.Errorf("%s: %w", doing, err)

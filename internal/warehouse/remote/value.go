@@ -83,3 +83,11 @@ func label(s string) string {
 	}, strings.ToLower(s))
 	return s[:min(len(s), 63)]
 }
+
+// uncommented returns a statement without the comment lines in front of it.
+func uncommented(sql string) string {
+	for strings.HasPrefix(sql, "--") {
+		_, sql, _ = strings.Cut(sql, "\n")
+	}
+	return sql
+}
