@@ -154,6 +154,10 @@ func TestNewRefuses(t *testing.T) {
 		{"group", func(s *Settings) { s.Group = "a b" }, []string{"BRIDGE_GROUP"}},
 		{"project", func(s *Settings) { s.Project = "a/b" }, []string{`project "a/b"`}},
 		{"dead letter", func(s *Settings) { s.DeadLetterTopic = "dl" }, []string{"BRIDGE_DEAD_LETTER_TOPIC", "3 to 255"}},
+		{"dataset", func(s *Settings) { s.Dataset = "a-b" }, []string{`BRIDGE_DATASET "a-b"`, "PROJECT.DATASET"}},
+		{"dataset's project", func(s *Settings) { s.Dataset = "Proj.kafka" }, []string{"BRIDGE_DATASET"}},
+		{"dataset that leaves its quotes", func(s *Settings) { s.Dataset = "proj-1.a`b" }, []string{"BRIDGE_DATASET"}},
+		{"BigQuery emulator", func(s *Settings) { s.BigQueryEmulator = "http://x:1" }, []string{"BIGQUERY_EMULATOR_HOST"}},
 		{"session short", func(s *Settings) { s.SessionTimeout = time.Second }, []string{"between 6s and 30m"}},
 		{"connections", func(s *Settings) { s.PublishConnections = 0 }, []string{"between 1 and 64"}},
 		{"memory floor", func(s *Settings) { s.Memory = 32 * mib }, []string{"memory of 32MiB (BRIDGE_MEMORY, else the container's limit) is below 48MiB"}},
@@ -231,6 +235,8 @@ func TestNewAccepts(t *testing.T) {
 		{"endpoint gets a port", func(s *Settings) { s.PubSubEndpoint = "us-central1-pubsub.googleapis.com" }, func(c *Config) bool {
 			return c.PubSubEndpoint == "us-central1-pubsub.googleapis.com:443"
 		}},
+		{"dataset", func(s *Settings) { s.Dataset = "kafka_1" }, func(c *Config) bool { return c.Dataset == "kafka_1" }},
+		{"dataset of an old project", func(s *Settings) { s.Dataset = "example.com:old-project.kafka" }, func(c *Config) bool { return true }},
 		{"memory of the container", nil, func(c *Config) bool { return c.Memory == 1<<30 && c.Sizes.Window == 128<<20 }},
 		{"memory asked", func(s *Settings) { s.Memory = 256 * mib }, func(c *Config) bool { return c.Sizes.Window == 32<<20 }},
 	} {

@@ -26,6 +26,8 @@ type Settings struct {
 	Project string `envconfig:"BRIDGE_PROJECT" unset:"GOOGLE_CLOUD_PROJECT, else the metadata server" desc:"project of Pub/Sub topics that are not full names"`
 	// DeadLetterTopic is a topic id or projects/P/topics/T.
 	DeadLetterTopic string `envconfig:"BRIDGE_DEAD_LETTER_TOPIC" unset:"none" desc:"default dead-letter topic; without one a record that Pub/Sub can never take holds its route"`
+	// Dataset is DATASET or PROJECT.DATASET, the project else being Project.
+	Dataset string `envconfig:"BRIDGE_DATASET" unset:"none; sql and audit take kafka" desc:"BigQuery dataset of the routes' tables, DATASET or PROJECT.DATASET: default of sql and audit; check looks at it"`
 
 	// Auth says how to speak to the brokers; everything but plaintext is TLS.
 	Auth string `envconfig:"BRIDGE_AUTH" default:"iam" oneof:"iam,iam-oauth,scram,mtls,tls,plaintext" desc:"authentication to the brokers"`
@@ -71,6 +73,9 @@ type Settings struct {
 	Port uint16 `envconfig:"PORT" default:"8080" desc:"port of health, metrics and status; Cloud Run sets it"`
 	// EmulatorHost is a Pub/Sub spoken to in plaintext without credentials.
 	EmulatorHost string `envconfig:"PUBSUB_EMULATOR_HOST" unset:"none" desc:"host:port of a Pub/Sub emulator"`
+	// BigQueryEmulator is a server of BigQuery's API spoken to in plaintext
+	// without credentials.
+	BigQueryEmulator string `envconfig:"BIGQUERY_EMULATOR_HOST" unset:"none" desc:"host:port of a BigQuery emulator"`
 	// AWSRegion is what AWS's own tools read.
 	AWSRegion string `envconfig:"AWS_REGION" unset:"none" desc:"region when BRIDGE_REGION is not set and the brokers' names have none"`
 	// CloudProject is what Google's own tools set.

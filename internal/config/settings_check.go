@@ -34,6 +34,7 @@ func (c *Config) checkSettings(p *problems) {
 			p.add("BRIDGE_DEAD_LETTER_TOPIC %q: %v", c.DeadLetterTopic, err)
 		}
 	}
+	c.checkDataset(p)
 	if c.SessionTimeout < 6*time.Second || c.SessionTimeout > 30*time.Minute {
 		p.add("BRIDGE_SESSION_TIMEOUT %v is not between 6s and 30m, what brokers accept", c.SessionTimeout)
 	}
@@ -41,6 +42,20 @@ func (c *Config) checkSettings(p *problems) {
 		p.add("BRIDGE_PUBLISH_CONNECTIONS %d is not between 1 and 64", c.PublishConnections)
 	}
 	c.checkAddresses(p)
+}
+
+// datasetPath is DATASET or PROJECT.DATASET, where the project of old
+// organisations may have a domain.
+var datasetPath = regexp.MustCompile(`^(([a-z0-9][a-z0-9.-]*:)?[a-z][a-z0-9-]{4,28}[a-z0-9]\.)?[A-Za-z0-9_]{1,250}$`)
+
+// checkDataset checks where BigQuery's tables are.
+func (c *Config) checkDataset(p *problems) {
+	if c.Dataset != "" && !datasetPath.MatchString(c.Dataset) {
+		p.add("BRIDGE_DATASET %q is not DATASET or PROJECT.DATASET, a dataset being letters, digits and _", c.Dataset)
+	}
+	if c.BigQueryEmulator != "" && !isHostPort(c.BigQueryEmulator) {
+		p.add("BIGQUERY_EMULATOR_HOST %q is not host:port", c.BigQueryEmulator)
+	}
 }
 
 // checkBrokers trims and checks the bootstrap list and who may hear plaintext.
