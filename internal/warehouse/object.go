@@ -63,7 +63,7 @@ func templatesOf(o Object) []string {
 	case ObjectSchedule:
 		return []string{"schedule_call"}
 	case ObjectAudit:
-		return []string{"audit_partitions", "audit_unmerged", "audit_repeated", "audit_keys", "audit_freshness"}
+		return []string{"audit_partitions", "audit_found", "audit_landed", "audit_unmerged", "audit_repeated", "audit_keys", "audit_freshness"}
 	default:
 		return nil
 	}

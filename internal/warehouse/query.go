@@ -1,5 +1,14 @@
 package warehouse
 
+import "github.com/mskbridge/mskbridge/internal/message"
+
+// Columns that name a partition in the answers of the audits.
+const (
+	ColumnCluster   = message.ColCluster
+	ColumnTopicID   = message.ColTopicID
+	ColumnPartition = message.AttrPartition
+)
+
 // Query is one statement to run, with named parameters.
 type Query struct {
 	Name string // for people, such as "audit_partitions"

@@ -64,6 +64,7 @@ type data struct {
 
 	LookbackMinutes, SweepEveryMinutes, SweepLookbackMinutes, RawExpiryDays int
 	DateFloor, DateFirst, DateNext                                          string
+	MostFound                                                               int
 }
 
 func (s Spec) data() data {
@@ -83,6 +84,7 @@ func (s Spec) data() data {
 		DateFloor:            message.DateFloor,
 		DateFirst:            message.DateFirst,
 		DateNext:             message.DateNext,
+		MostFound:            MostFound,
 	}
 	for _, suffix := range suffixes() {
 		d.Name[suffix] = s.path(suffix)

@@ -49,6 +49,10 @@ type Spec struct {
 // DefaultRetentionDays is Pub/Sub's default for a subscription.
 const DefaultRetentionDays = 7
 
+// MostFound is the number of rows at which audit_found and audit_landed stop: an
+// answer with so many is cut.
+const MostFound = 100_000
+
 // Times that the SQL depends on. Cost and freshness follow from the first two,
 // correctness from the sweep alone.
 const (

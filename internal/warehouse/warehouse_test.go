@@ -74,7 +74,7 @@ func TestOrderOfStatements(t *testing.T) {
 	for _, s := range statements {
 		got = append(got, s.Name)
 	}
-	want := []string{"raw_table", "merge_procedure", "audit_partitions", "audit_unmerged", "audit_repeated", "audit_keys", "audit_freshness"}
+	want := []string{"raw_table", "merge_procedure", "audit_partitions", "audit_found", "audit_landed", "audit_unmerged", "audit_repeated", "audit_keys", "audit_freshness"}
 	if !slices.Equal(got, want) {
 		t.Errorf("statements %v, want %v", got, want)
 	}

@@ -10,8 +10,11 @@ import (
 // parameters are those of the audits.
 var parameters = map[string]string{
 	"from_time": "TIMESTAMP", "to_time": "TIMESTAMP", "from_date": "DATE", "to_date": "DATE",
-	"expected": "ARRAY<STRUCT<kafka_cluster STRING, kafka_topic_id STRING, kafka_partition INT64, from_offset INT64, to_offset INT64>>",
+	"from_offset": "INT64", "to_offset": "INT64", "expected": extents, "ranges": extents,
 }
+
+// extents is what BigQuery's client makes of []warehouse.Extent.
+const extents = "ARRAY<STRUCT<kafka_cluster STRING, kafka_topic_id STRING, kafka_partition INT64, from_offset INT64, to_offset INT64>>"
 
 func newChecker(t *testing.T) *Checker {
 	t.Helper()

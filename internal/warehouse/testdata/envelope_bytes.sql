@@ -517,20 +517,91 @@ LEFT JOIN missing AS m
   AND m.kafka_partition = COALESCE(e.kafka_partition, t.kafka_partition)
 ORDER BY kafka_cluster, kafka_topic_id, kafka_partition;
 
+-- Which of some offsets the log has, as ranges without a hole. They may have
+-- landed before the times that audit_partitions reads.
+--
+--   @ranges                     array of struct of kafka_cluster, kafka_topic_id,
+--                               kafka_partition, from_offset and to_offset (not
+--                               included), none of which overlap
+--   @from_offset, @to_offset    the least from_offset and the greatest to_offset:
+--                               the log is clustered by offset
+--   @from_date, @to_date        bound the days of the records, both included;
+--                               1970-01-01 is read as well
+WITH asked AS (
+  SELECT r.kafka_cluster, r.kafka_topic_id, r.kafka_partition, r.from_offset, r.to_offset
+  FROM UNNEST(@ranges) AS r
+),
+found AS (
+  -- DISTINCT, since a copy would shift the numbers that tell ranges apart.
+  SELECT DISTINCT l.kafka_cluster, l.kafka_topic_id, l.kafka_partition, l.kafka_offset
+  FROM `example-project.kafka.inventory__changes_log` AS l
+  JOIN asked AS a
+    ON a.kafka_cluster = l.kafka_cluster AND a.kafka_topic_id = l.kafka_topic_id AND a.kafka_partition = l.kafka_partition
+    AND l.kafka_offset >= a.from_offset AND l.kafka_offset < a.to_offset
+  WHERE (l.kafka_date BETWEEN @from_date AND @to_date OR l.kafka_date = DATE '1970-01-01')
+    AND l.kafka_offset >= @from_offset AND l.kafka_offset < @to_offset
+),
+numbered AS (
+  -- Offsets that follow each other differ from their rank by the same number.
+  SELECT
+    kafka_cluster, kafka_topic_id, kafka_partition, kafka_offset,
+    kafka_offset - ROW_NUMBER() OVER (PARTITION BY kafka_cluster, kafka_topic_id, kafka_partition ORDER BY kafka_offset) AS run
+  FROM found
+)
+SELECT kafka_cluster, kafka_topic_id, kafka_partition, MIN(kafka_offset) AS from_offset, MAX(kafka_offset) + 1 AS to_offset
+FROM numbered
+GROUP BY kafka_cluster, kafka_topic_id, kafka_partition, run
+ORDER BY kafka_partition, from_offset
+LIMIT 100000;
+
+-- Which of some offsets have landed by now, as ranges without a hole: what was
+-- still on its way when audit_partitions looked.
+--
+--   @ranges                     as for audit_found
+--   @from_offset, @to_offset    as for audit_found
+--   @from_time, @to_time        bound the publish times that are read
+WITH asked AS (
+  SELECT r.kafka_cluster, r.kafka_topic_id, r.kafka_partition, r.from_offset, r.to_offset
+  FROM UNNEST(@ranges) AS r
+),
+found AS (
+  -- DISTINCT, since a copy would shift the numbers that tell ranges apart.
+  SELECT DISTINCT l.kafka_cluster, l.kafka_topic_id, l.kafka_partition, l.kafka_offset
+  FROM `example-project.kafka.inventory__changes_records` AS l
+  JOIN asked AS a
+    ON a.kafka_cluster = l.kafka_cluster AND a.kafka_topic_id = l.kafka_topic_id AND a.kafka_partition = l.kafka_partition
+    AND l.kafka_offset >= a.from_offset AND l.kafka_offset < a.to_offset
+  WHERE l.publish_time >= @from_time AND l.publish_time < @to_time
+    AND l.kafka_offset >= @from_offset AND l.kafka_offset < @to_offset
+),
+numbered AS (
+  -- Offsets that follow each other differ from their rank by the same number.
+  SELECT
+    kafka_cluster, kafka_topic_id, kafka_partition, kafka_offset,
+    kafka_offset - ROW_NUMBER() OVER (PARTITION BY kafka_cluster, kafka_topic_id, kafka_partition ORDER BY kafka_offset) AS run
+  FROM found
+)
+SELECT kafka_cluster, kafka_topic_id, kafka_partition, MIN(kafka_offset) AS from_offset, MAX(kafka_offset) + 1 AS to_offset
+FROM numbered
+GROUP BY kafka_cluster, kafka_topic_id, kafka_partition, run
+ORDER BY kafka_partition, from_offset
+LIMIT 100000;
+
 -- Records that landed between two times but are not in the log. There is none
 -- once a sweep has passed.
 --
 --   @from_time, @to_time  bound the publish times that are read
---   @from_date, @to_date  bound the days of the records; both are included
+--   @from_date, @to_date  bound the days of the records, both included;
+--                         1970-01-01 is read as well
 SELECT r.idempotency_key, MIN(r.publish_time) AS first_publish_time, COUNT(*) AS deliveries
 FROM `example-project.kafka.inventory__changes_records` AS r
 LEFT JOIN (
   SELECT idempotency_key
   FROM `example-project.kafka.inventory__changes_log`
-  WHERE kafka_date BETWEEN @from_date AND @to_date
+  WHERE kafka_date BETWEEN @from_date AND @to_date OR kafka_date = DATE '1970-01-01'
 ) AS l ON l.idempotency_key = r.idempotency_key
 WHERE r.publish_time >= @from_time AND r.publish_time < @to_time
-  AND r.kafka_date BETWEEN @from_date AND @to_date
+  AND (r.kafka_date BETWEEN @from_date AND @to_date OR r.kafka_date = DATE '1970-01-01')
   AND l.idempotency_key IS NULL
 GROUP BY r.idempotency_key
 ORDER BY first_publish_time
@@ -539,10 +610,11 @@ LIMIT 1000;
 -- Records that the log has more than once. There is never one, unless somebody
 -- else writes to it.
 --
---   @from_date, @to_date  bound the days of the records; both are included
+--   @from_date, @to_date  bound the days of the records, both included;
+--                         1970-01-01 is read as well
 SELECT idempotency_key, COUNT(*) AS copies, MIN(merged_at) AS first_merged_at, MAX(merged_at) AS last_merged_at
 FROM `example-project.kafka.inventory__changes_log`
-WHERE kafka_date BETWEEN @from_date AND @to_date
+WHERE kafka_date BETWEEN @from_date AND @to_date OR kafka_date = DATE '1970-01-01'
 GROUP BY idempotency_key
 HAVING COUNT(*) > 1
 ORDER BY copies DESC, idempotency_key
