@@ -30,6 +30,7 @@ const (
 // inspector is one inspection under way.
 type inspector struct {
 	Options
+	since  time.Time
 	client *kgo.Client
 	admin  *kadm.Client
 	found  *Inspection
@@ -39,13 +40,18 @@ type inspector struct {
 // no group, commits nothing and creates nothing. It returns within 22 s,
 // whoever does not answer, and fails only when the options do not fit together.
 func Inspect(ctx context.Context, o Options) (*Inspection, error) {
+	return InspectSince(ctx, o, time.Time{})
+}
+
+// InspectSince is Inspect, and finds where a time begins in each log.
+func InspectSince(ctx context.Context, o Options, since time.Time) (*Inspection, error) {
 	o.Dial = briefly(o.Dial)
 	client, err := kgo.NewClient(append(o.reach(), kgo.RequestRetries(2), kgo.RequestTimeoutOverhead(inspectDial))...)
 	if err != nil {
 		return nil, fmt.Errorf("configuring the kafka client: %w", err)
 	}
 	defer within(context.WithoutCancel(ctx), closeStop, func(context.Context) { client.Close() })
-	i := &inspector{Options: o, client: client, admin: kadm.NewClient(client), found: &Inspection{}}
+	i := &inspector{Options: o, since: since, client: client, admin: kadm.NewClient(client), found: &Inspection{}}
 	var steps sync.WaitGroup
 	defer steps.Wait()
 	for _, address := range o.Brokers {
@@ -157,7 +163,7 @@ func (i *inspector) describe(meta *kmsg.MetadataResponse) {
 			t.Err, t.ID = kerr.ErrorForCode(m.ErrorCode), m.TopicID
 			t.MayRead = allowsRead(kadm.DecodeACLOperations(m.AuthorizedOperations))
 			for _, p := range m.Partitions {
-				t.Partitions = append(t.Partitions, PartitionInspection{p.Partition, kerr.ErrorForCode(p.ErrorCode), -1, -1, -1})
+				t.Partitions = append(t.Partitions, PartitionInspection{p.Partition, kerr.ErrorForCode(p.ErrorCode), -1, -1, -1, -1})
 			}
 		}
 		slices.SortFunc(t.Partitions, func(a, b PartitionInspection) int { return cmp.Compare(a.Partition, b.Partition) })

@@ -55,6 +55,12 @@ func (i *inspector) topics(ctx context.Context) {
 	if causeOf(err) != Missing { // so says a group to be
 		i.found.OffsetsErr = err
 	}
+	var since kadm.ListedOffsets
+	if !i.since.IsZero() {
+		if since, err = i.admin.ListOffsetsAfterMilli(ctx, i.since.UnixMilli(), names...); err != nil {
+			i.found.OffsetsErr = err
+		}
+	}
 	alike := map[time.Duration][]string{}
 	for name, t := range topics {
 		for k := range t.Partitions {
@@ -65,7 +71,12 @@ func (i *inspector) topics(ctx context.Context) {
 				p.Start, p.End = start.Offset, end.Offset
 			}
 			if at, ok := committed.Lookup(name, p.Partition); ok && at.Err == nil {
-				p.Committed = at.At
+				if of := stamped(at.Metadata); of == (topicID{}) || t.ID == [16]byte{} || of == topicID(t.ID) {
+					p.Committed = at.At
+				}
+			}
+			if at, ok := since.Lookup(name, p.Partition); ok && at.Err == nil {
+				p.Since = at.Offset
 			}
 		}
 		alike[t.Retention] = append(alike[t.Retention], name)

@@ -57,12 +57,13 @@ type TopicInspection struct {
 }
 
 // PartitionInspection is one partition: the first offset of its log, the next
-// one to be written, and the next one to be read by the group. -1 is not known;
-// for Committed also that there is none.
+// one to be written, the next one to be read by the group, and the first that
+// is not before the time asked for. -1 is not known; for Committed also that
+// there is none for this incarnation of the topic.
 type PartitionInspection struct {
-	Partition             int32
-	Err                   error // it has no leader, for example
-	Start, End, Committed int64
+	Partition                    int32
+	Err                          error // it has no leader, for example
+	Start, End, Committed, Since int64
 }
 
 // GroupInspection is the consumer group.
