@@ -2,6 +2,8 @@ package main
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -23,16 +25,19 @@ type sqlRequest struct {
 	out       string
 	retention int
 	noCurrent bool
+
+	check, apply, dryRun, noDeadLetter bool
+	output, location                   string
 }
 
 func newSQL() *cobra.Command {
 	var r sqlRequest
 	cmd := &cobra.Command{
 		Use:   "sql",
-		Short: "Print the BigQuery SQL of each route: tables, views, merge, audits",
+		Short: "Print the BigQuery SQL of each route, compare it with what is there, or apply it",
 		Long: `Print the SQL that turns what Pub/Sub's BigQuery subscriptions write into tables
-with each record once. It dials nothing and changes nothing; the same routes
-give the same text.
+with each record once. Without --check and --apply it dials nothing and changes
+nothing; the same routes give the same text.
 
 It reads the routes from the environment or the routes file as run does, and
 needs no BRIDGE_BROKERS. The project is that of --dataset, else BRIDGE_PROJECT
@@ -48,33 +53,91 @@ Objects, in the order in which they are printed and must be created:
   audit     queries with parameters that look for what is missing or wrong
 
 All statements but schedule and audit may be run again at any time.
-docs/bigquery.md says which object to query when, and what they cost.`,
+docs/bigquery.md says which object to query when, and what they cost.
+
+--check compares what exists in BigQuery with what would be generated. --apply
+creates what is missing, replaces views and procedures that differ, and makes
+the subscription that writes each raw table; it never alters or drops a table.
+A second --apply changes nothing.
+
+Exit codes: 0 printed, the same, or applied; 1 something is missing or differs,
+or applying failed; 2 configuration or usage; 3 could not find out.`,
 		Example: `  mskbridge sql --object raw,views,log,current,merge | bq query --nouse_legacy_sql
   mskbridge sql --route orders --object schedule
   mskbridge sql --dataset my-project.events --out sql
-  mskbridge sql --route clicks --no-current`,
+  mskbridge sql --route clicks --no-current
+  mskbridge sql --check
+  mskbridge sql --apply --dry-run`,
 		Args: usage(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error { return r.run(cmd.OutOrStdout()) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return r.run(cmd.Context(), cmd.OutOrStdout()) },
 	}
 	f := cmd.Flags()
 	f.StringSliceVar(&r.routes, "route", nil, "Kafka topics of the routes; all without it")
 	f.StringSliceVar(&r.objects, "object", nil, "objects to print; all without it")
-	f.StringVar(&r.dataset, "dataset", "kafka", "DATASET or PROJECT.DATASET that holds the objects")
+	f.StringVar(&r.dataset, "dataset", "", "DATASET or PROJECT.DATASET that holds the objects; else BRIDGE_DATASET, else kafka")
 	f.StringVar(&r.out, "out", "", "folder to write to, one file for each statement; without it, standard output")
 	f.IntVar(&r.retention, "retention-days", warehouse.DefaultRetentionDays, "message retention of the BigQuery subscriptions, 1 to 31: how late a copy can come")
 	f.BoolVar(&r.noCurrent, "no-current", false, "keep no current row per record key, also in the merge")
+	f.BoolVar(&r.check, "check", false, "compare what exists in BigQuery with what would be generated")
+	f.BoolVar(&r.apply, "apply", false, "create what is missing, replace views and procedures that differ, make the subscriptions")
+	f.BoolVar(&r.dryRun, "dry-run", false, "with --apply: say what would be done, and do nothing")
+	f.BoolVar(&r.noDeadLetter, "no-dead-letter", false, "with --apply: make subscriptions of routes without dead_letter; what does not fit is delivered again until the retention ends")
+	f.StringVar(&r.output, "output", "table", "with --check: table or json")
+	f.StringVar(&r.location, "location", "", "with --check and --apply: where BigQuery's jobs run, for example EU; without it, where the dataset is")
 	return cmd
 }
 
-func (r *sqlRequest) run(out io.Writer) error {
-	objects, err := warehouse.ParseObjects(r.objects)
+func (r *sqlRequest) run(ctx context.Context, out io.Writer) error {
+	objects, err := r.objectsAsked()
 	if err != nil {
-		return fault.Exit(fault.CodeUsage, fmt.Errorf("--object: %w", err))
+		return fault.Exit(fault.CodeUsage, err)
 	}
-	specs, err := r.specs()
+	cfg, err := routesConfig()
 	if err != nil {
 		return err
 	}
+	if r.check || r.apply {
+		if err := cfg.ResolveProject(ctx, config.MetadataProject); err != nil {
+			return err
+		}
+	}
+	specs, err := r.specs(cfg)
+	if err != nil {
+		return err
+	}
+	switch {
+	case r.check:
+		return r.compare(ctx, out, cfg, specs, objects)
+	case r.apply:
+		return r.provision(ctx, out, cfg, specs, objects)
+	default:
+		return r.print(out, specs, objects)
+	}
+}
+
+// objectsAsked checks the flags against each other.
+func (r *sqlRequest) objectsAsked() ([]warehouse.Object, error) {
+	objects, err := warehouse.ParseObjects(r.objects)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("--object: %w", err)
+	case r.check && r.apply:
+		return nil, errors.New("--check and --apply are two things: --apply --dry-run says what would be done")
+	case (r.check || r.apply) && r.out != "":
+		return nil, errors.New("--out is for SQL that is only printed")
+	case !r.apply && (r.dryRun || r.noDeadLetter):
+		return nil, errors.New("--dry-run and --no-dead-letter come with --apply")
+	case r.output != "table" && r.output != "json":
+		return nil, fmt.Errorf("--output %q is not table or json", r.output)
+	case !r.check && r.output != "table":
+		return nil, errors.New("--output json comes with --check")
+	case !r.check && !r.apply && r.location != "":
+		return nil, errors.New("--location comes with --check or --apply")
+	}
+	return objects, nil
+}
+
+func (r *sqlRequest) print(out io.Writer, specs []warehouse.Spec, objects []warehouse.Object) error {
 	for _, spec := range specs {
 		statements, err := warehouse.Render(spec, objects...)
 		if err != nil {
@@ -93,12 +156,8 @@ func (r *sqlRequest) run(out io.Writer) error {
 }
 
 // specs joins the routes that are asked for with the flags.
-func (r *sqlRequest) specs() ([]warehouse.Spec, error) {
-	project, dataset, err := warehouse.CheckDataset(r.dataset)
-	if err != nil {
-		return nil, fault.Exit(fault.CodeUsage, fmt.Errorf("--dataset: %w", err))
-	}
-	cfg, err := routesConfig()
+func (r *sqlRequest) specs(cfg *config.Config) ([]warehouse.Spec, error) {
+	project, dataset, err := datasetOf(r.dataset, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +168,7 @@ func (r *sqlRequest) specs() ([]warehouse.Spec, error) {
 	var out []warehouse.Spec
 	for _, route := range routes {
 		out = append(out, warehouse.Spec{
-			Project:       cmp.Or(project, cfg.Project),
+			Project:       project,
 			Dataset:       dataset,
 			Topic:         route.Topic,
 			Format:        warehouse.FormatOf(route.Format, route.Value),
@@ -118,6 +177,19 @@ func (r *sqlRequest) specs() ([]warehouse.Spec, error) {
 		})
 	}
 	return out, nil
+}
+
+// defaultDataset is where neither --dataset nor BRIDGE_DATASET says.
+const defaultDataset = "kafka"
+
+// datasetOf returns where a route's tables are: what --dataset says, else
+// BRIDGE_DATASET, else the default. project is "" where none is known.
+func datasetOf(flag string, cfg *config.Config) (project, dataset string, err error) {
+	project, dataset, err = warehouse.CheckDataset(cmp.Or(flag, cfg.Dataset, defaultDataset))
+	if err != nil {
+		return "", "", fault.Exit(fault.CodeUsage, fmt.Errorf("--dataset or BRIDGE_DATASET: %w", err))
+	}
+	return cmp.Or(project, cfg.Project), dataset, nil
 }
 
 // routesConfig is the configuration for a command that is about routes alone:

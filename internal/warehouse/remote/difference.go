@@ -157,53 +157,6 @@ func compareRoutine(want *declaration, have *bigquery.RoutineMetadata) (out []Di
 	return append(out, compareText(have.Body, want.body)...)
 }
 
-// mostLines is what of a text is shown of each side.
-const mostLines = 12
-
-// compareText shows the lines between what both texts have in common at their
-// beginnings and at their ends.
-func compareText(have, want string) []Difference {
-	if essence(have) == essence(want) {
-		return nil
-	}
-	h, w := lines(have), lines(want)
-	for len(h) > 0 && len(w) > 0 && h[0] == w[0] {
-		h, w = h[1:], w[1:]
-	}
-	for len(h) > 0 && len(w) > 0 && h[len(h)-1] == w[len(w)-1] {
-		h, w = h[:len(h)-1], w[:len(w)-1]
-	}
-	d := Difference{What: "text", Have: "another", Want: "as below"}
-	if strings.TrimSpace(have) == "" {
-		d.Have = ""
-	}
-	d.Lines = append(marked("- ", h), marked("+ ", w)...)
-	return []Difference{d}
-}
-
-func marked(mark string, lines []string) []string {
-	var out []string
-	for i, line := range lines {
-		if i == mostLines {
-			return append(out, fmt.Sprintf("%s... and %d more lines", mark, len(lines)-i))
-		}
-		out = append(out, mark+line)
-	}
-	return out
-}
-
-// lines are those that say something, with single blanks.
-func lines(sql string) []string {
-	var out []string
-	for line := range strings.Lines(sql) {
-		line = strings.Join(strings.Fields(line), " ")
-		if line != "" && !strings.HasPrefix(line, "--") {
-			out = append(out, line)
-		}
-	}
-	return out
-}
-
 // columnsOf spells a schema as SQL does.
 func columnsOf(schema bigquery.Schema) []field {
 	var out []field

@@ -53,7 +53,7 @@ func KindOf(err error) Kind {
 // stops around a name are not part of it.
 var (
 	permission = regexp.MustCompile(`\bbigquery\.[a-z]+\.[a-zA-Z]+`)
-	resource   = regexp.MustCompile(`\b([Pp]roject|[Dd]ataset|[Tt]able|[Rr]outine) ['"` + "`" + `]?([a-zA-Z][^\s'"` + "`" + `]*[a-zA-Z0-9_])`)
+	resource   = regexp.MustCompile(`\b([Pp]roject|[Dd]ataset|[Tt]able|[Rr]outine)[ :] *['"` + "`" + `]?([a-zA-Z][^\s'"` + "`" + `]*[a-zA-Z0-9_])`)
 	billable   = regexp.MustCompile(`\b(\d+) or higher required`)
 )
 
