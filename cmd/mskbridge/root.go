@@ -56,7 +56,7 @@ usage, 3 could not find out.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fault.Exit(fault.CodeUsage, fmt.Errorf("%w; see %q", err, cmd.CommandPath()+" --help"))
 	})
-	root.AddCommand(newRun(), newCheck(), newConfig(), newDemo(), newReplay(), newSQL(), newVersion())
+	root.AddCommand(newRun(), newCheck(), newConfig(), newDemo(), newReplay(), newSQL(), newAudit(), newVersion())
 	return root
 }
 

@@ -53,6 +53,7 @@ func arrows() []arrow {
 		{"internal/store", []string{"internal/fault"}, "sink says what it needs of a store, and knows none"},
 		{"internal/warehouse/remote", []string{"internal/warehouse", "internal/fault"}, "it runs what warehouse renders; whoever only renders compiles no client"},
 		{"internal/warehouse", []string{"internal/message", "internal/fault"}, "SQL is made from the names that messages carry"},
+		{"internal/audit/kafka", []string{"internal/audit", "consumer", "internal/message"}, "it is the Kafka side alone, through what consumer offers to commands"},
 		{"internal/audit", []string{"internal/warehouse", "internal/fault"}, "it compares what two sides say, and reaches neither by itself"},
 		{"internal/testbed", []string{"internal/testbed", "internal/message", "internal/fault"}, "fakes stand in for servers; a fake that knows the bridge would agree with its mistakes"},
 		{"internal/arrows", nil, "it looks from outside"},

@@ -1,0 +1,195 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+)
+
+const (
+	// mostAsked bounds the ranges that are asked about again: they are parameters
+	// of queries.
+	mostAsked = 10_000
+	// nearby candidates are read again together, as long as that reads at most
+	// together offsets: each reading costs a connection.
+	nearby   = 100
+	together = 10_000
+)
+
+// explain takes out what was never promised, and what there is too much of.
+func (a *auditor) explain() {
+	left := mostAsked
+	for _, p := range a.report.Partitions {
+		skipped := p.candidates.and(union(a.Skip[p.Partition]...))
+		p.Skipped, p.SkippedRanges = skipped.count(), p.list(skipped)
+		p.candidates = p.candidates.without(skipped)
+		if a.Latest {
+			before := p.candidates.and(union(Range{p.From, p.first}))
+			p.Unpromised = before.count()
+			p.candidates = p.candidates.without(before)
+		}
+		if len(p.candidates) > left {
+			p.unconfirm(p.candidates[left:])
+			p.Cut = true
+			p.candidates = p.candidates[:left]
+		}
+		left -= len(p.candidates)
+	}
+}
+
+// count returns how many candidates or suspects there are.
+func (a *auditor) count(of func(*Partition) ranges) int64 {
+	n := int64(0)
+	for _, p := range a.report.Partitions {
+		n += of(p).count()
+	}
+	return n
+}
+
+func candidates(p *Partition) ranges { return p.candidates }
+func suspects(p *Partition) ranges   { return p.suspects }
+
+// askLog takes out what landed before the times that were read: a producer's
+// clock was ahead.
+func (a *auditor) askLog(ctx context.Context) {
+	if a.count(candidates) == 0 {
+		return
+	}
+	a.progress("asking the log for what is not in raw")
+	found, err := a.known(ctx, auditFound, candidates)
+	if err != nil {
+		a.doubt = true
+		a.problem(err)
+		return
+	}
+	for _, p := range a.report.Partitions {
+		there := p.candidates.and(found[int64(p.Partition)])
+		p.candidates = p.candidates.without(there)
+		p.LandedBefore += there.count()
+		p.Landed += there.count()
+	}
+}
+
+// askKafka takes out what Kafka itself does not have, or cannot be published.
+func (a *auditor) askKafka(ctx context.Context) {
+	n := a.count(candidates)
+	if n == 0 {
+		return
+	}
+	a.progress(fmt.Sprintf("asking Kafka again for %d offsets that have not landed", n))
+	limited, cancel := context.WithTimeout(ctx, rereadLimit)
+	defer cancel()
+	var failed error
+	for _, p := range a.report.Partitions {
+		for _, span := range spans(p.candidates) {
+			asked := p.candidates.and(union(span))
+			if failed != nil {
+				p.unconfirm(asked)
+				continue
+			}
+			r, err := a.Kafka.Reread(limited, a.Spec.Topic, p.Partition, span)
+			if err != nil {
+				failed = fmt.Errorf("reading partition %d again from offset %d: %w", p.Partition, span.From, err)
+				p.unconfirm(asked)
+				continue
+			}
+			p.reread(asked, r)
+		}
+		p.candidates = nil
+	}
+	if failed != nil {
+		a.problem(failed)
+	}
+	if a.count(suspects) > 0 {
+		a.sameTopic(ctx)
+	}
+}
+
+// spans joins candidates that can be read together.
+func spans(s ranges) []Range {
+	var out []Range
+	for _, r := range s {
+		last := len(out) - 1
+		if last >= 0 && r.From-out[last].To <= nearby && r.To-out[last].From <= together {
+			out[last].To = r.To
+		} else {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// reread sorts asked offsets by what Kafka has of them. Where reading ended
+// early, one record stands for those behind it.
+func (p *Partition) reread(asked ranges, r *Reread) {
+	expired := asked.and(union(Range{0, r.Start}))
+	asked = asked.without(expired)
+	rest := asked.and(union(Range{r.Next, math.MaxInt64}))
+	asked = asked.without(rest)
+	records := asked.and(union(r.Records...))
+	parked := asked.and(union(r.Parked...))
+	holes := asked.without(records).without(parked)
+
+	p.Expired += expired.count()
+	p.ExpiredRanges = p.list(append(p.ExpiredRanges, expired...))
+	p.Parked += parked.count()
+	p.ParkedRanges = p.list(append(p.ParkedRanges, parked...))
+	p.Holes += holes.count()
+	p.HoleRanges = p.list(append(p.HoleRanges, holes...))
+	if len(r.Records) > 0 {
+		p.suspects = union(append(p.suspects, rest...)...)
+		p.unread = union(append(p.unread, rest.without(union(r.Records...))...)...)
+	} else {
+		p.unconfirm(rest)
+	}
+	p.suspects = union(append(p.suspects, records...)...)
+}
+
+// sameTopic doubts everything when the topic was created again meanwhile: what
+// was read is of another incarnation than what was expected.
+func (a *auditor) sameTopic(ctx context.Context) {
+	now, err := a.Kafka.Extents(ctx, a.Spec.Topic, a.Since)
+	switch {
+	case err != nil:
+		a.doubt = true
+		a.problem(err)
+	case now.ID != a.topic.ID:
+		a.doubt = true
+		a.problem(fmt.Errorf("topic %s was deleted and created again during the audit: run it again", a.Spec.Topic))
+	}
+}
+
+// settle waits for rows that are on their way from Pub/Sub to BigQuery.
+func (a *auditor) settle(ctx context.Context) {
+	waited := time.Duration(0)
+	for i := range a.times() {
+		n := a.count(suspects)
+		if n == 0 || a.doubt {
+			return
+		}
+		// Mostly seconds are enough: an eighth, three eighths, all.
+		until := a.Settle * time.Duration([looks]int{1, 3, 8}[i]) / 8
+		a.progress(fmt.Sprintf("%d records are not in raw: waiting %s for rows on their way", n, (until - waited).Round(time.Second)))
+		timer := time.NewTimer(until - waited)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		waited = until
+		found, err := a.known(ctx, auditLanded, suspects)
+		if err != nil {
+			a.doubt = true
+			a.problem(err)
+			return
+		}
+		for _, p := range a.report.Partitions {
+			there := p.suspects.and(found[int64(p.Partition)])
+			p.suspects = p.suspects.without(there)
+			p.LandedLate += there.count()
+			p.Landed += there.count()
+		}
+	}
+}
