@@ -50,10 +50,12 @@ type Server struct {
 	mu         sync.RWMutex // guards what follows
 	topics     map[string]*topic
 	violations []Violation
-	listener   net.Listener
-	current    *generation
-	old        []*generation // told to go, perhaps still going
-	closed     bool
+	// subscriptions are those created over the wire, by full name.
+	subscriptions map[string]*pubsubpb.Subscription
+	listener      net.Listener
+	current       *generation
+	old           []*generation // told to go, perhaps still going
+	closed        bool
 
 	running sync.WaitGroup
 }
@@ -130,6 +132,7 @@ func (s *Server) startLocked() {
 	g := &generation{newFeed(s.listener.Addr()), grpc.NewServer(opts...)}
 	g.grpc.RegisterService(serviceDesc(), s)
 	iampb.RegisterIAMPolicyServer(g.grpc, policies{Server: s})
+	pubsubpb.RegisterSubscriberServer(g.grpc, subscriber{Server: s})
 	s.current = g
 	s.running.Go(func() { _ = g.grpc.Serve(g.feed) })
 }

@@ -42,6 +42,7 @@ const (
 	mostBackoff      = 10 * time.Minute
 	leastBackoff     = 10 * time.Second
 	longestID        = 255
+	longestFilter    = 256 // bytes
 )
 
 // plainID is a Kafka topic whose name may begin that of a subscription.
@@ -87,8 +88,10 @@ func (s Subscription) Command() string {
 	return line
 }
 
+// filter is "" where none is needed, and where Pub/Sub takes none so long: then
+// what others publish lands in the rejects.
 func (s Subscription) filter() string {
-	if !s.Shared {
+	if !s.Shared || len(s.TopicFilter) > longestFilter {
 		return ""
 	}
 	return s.topicFilter()
