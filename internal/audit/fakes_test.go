@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -58,6 +59,7 @@ type log struct {
 }
 
 func newWorld(tb testing.TB) *world {
+	tb.Helper()
 	return &world{
 		tb: tb, id: "now", logs: make(map[int32]*log), raw: make(map[int32]map[int64]*landed), merged: make(map[int32][]int64),
 		queryErr: make(map[string]error), estimates: 1000, forgotten: -1, bound: 1 << 30, watermark: time.Now().Add(-time.Minute),
@@ -212,13 +214,11 @@ func (w *world) partitions(q warehouse.Query) []warehouse.Row {
 			}
 		}
 		gap(e.To)
-		for name, v := range map[string]any{
+		maps.Copy(row, warehouse.Row{
 			"landed_records": count, "holes": holes, "missing_offsets": missing, "first_ranges": gaps, "first_offset": first, "last_offset": due - 1,
 			"deliveries": count + byPublisher + bySubscription, "duplicates_by_publisher": byPublisher, "duplicates_by_subscription": bySubscription,
 			"longest_delay_seconds": int64(0), "conflicting_identities": conflicts, "last_publish_time": last,
-		} {
-			row[name] = v
-		}
+		})
 		rows = append(rows, row)
 	}
 	return rows
