@@ -67,6 +67,7 @@ func newLane(r Route, o *Options, p Publisher, g *gate, pool *slabPool) *lane {
 		flights: map[*flight]struct{}{}, safe: map[int32]kgo.EpochOffset{},
 	}
 	l.encoder.Filter(r.Headers)
+	l.encoder.Wrap(r.Format)
 	if r.Ordering == OrderingKey {
 		l.encoder.OrderByKey()
 	}

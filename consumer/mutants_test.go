@@ -71,7 +71,7 @@ var mutants = []struct { //nolint:gochecknoglobals // a table
 	{"the poll does not wait for the gate", []edit{{"gate.go", "	if g.inHand < g.window {\n", "	if g.inHand < g.window+1<<40 {\n"}}},
 	{"a failed batch keeps its bytes", []edit{{"lane.go", "	l.gate.give(l.route.Topic, f.cost)\n", "	if f.err == nil {\n		l.gate.give(l.route.Topic, f.cost)\n	}\n"}}},
 	{"a dropped batch keeps its bytes", []edit{{"retire.go", "			l.gate.give(l.route.Topic, f.cost)\n", ""}}},
-	{"records that come too late keep their bytes", []edit{{"pack.go", "			n += cost(r)\n		}\n		l.gate.give(l.route.Topic, n)\n", "			n += cost(r)\n		}\n"}}},
+	{"records that come too late keep their bytes", []edit{{"pack.go", "			n += l.route.cost(r)\n		}\n		l.gate.give(l.route.Topic, n)\n", "			n += l.route.cost(r)\n		}\n"}}},
 	{"the gate forgets to stamp", []edit{{"gate.go", "time.NewTimer(wakeEvery)", "time.NewTimer(time.Hour)"}}},
 
 	// Packing and sending.

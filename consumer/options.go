@@ -45,6 +45,8 @@ type Route struct {
 	// Destination is the full name of the Pub/Sub topic, projects/P/topics/T.
 	Destination string
 	Ordering    Ordering
+	// Format says what the data of its messages is.
+	Format message.Format
 	// Start is where the route begins while the group knows nothing of its topic.
 	Start Start
 	// Skip are ranges that an operator gave up; they need a dead-letter topic.

@@ -35,13 +35,22 @@ const leastSlab = 16 << 10
 // the accounting of the gate (performance.md: message bytes + 300).
 const messageOverhead = 300
 
-// cost is what one polled record counts for at the gate.
+// cost is what one polled record counts for at the gate of a raw route.
 func cost(r *kgo.Record) int64 {
 	n := int64(len(r.Key)+len(r.Value)) + messageOverhead
 	for i := range r.Headers {
 		n += int64(len(r.Headers[i].Key) + len(r.Headers[i].Value))
 	}
 	return n
+}
+
+// cost is what one polled record of the route counts for. An envelope repeats
+// key and headers of the attributes, and has the value in base64 or escaped.
+func (r *Route) cost(rec *kgo.Record) int64 {
+	if r.Format == message.Raw {
+		return cost(rec)
+	}
+	return 2 * cost(rec)
 }
 
 // accept packs what one poll brought of one partition.
@@ -51,7 +60,7 @@ func (l *lane) accept(id topicID, fp kgo.FetchPartition) {
 		// Polled just before the partition was taken away.
 		var n int64
 		for _, r := range fp.Records {
-			n += cost(r)
+			n += l.route.cost(r)
 		}
 		l.gate.give(l.route.Topic, n)
 		return
@@ -65,7 +74,7 @@ func (l *lane) accept(id topicID, fp kgo.FetchPartition) {
 	now := time.Now()
 	for _, r := range fp.Records {
 		if l.skips(p, r.Offset, fp.HighWatermark) {
-			l.gate.give(l.route.Topic, cost(r))
+			l.gate.give(l.route.Topic, l.route.cost(r))
 		} else {
 			l.pack(p, r, now)
 		}
@@ -89,7 +98,7 @@ func (l *lane) sample(records []*kgo.Record) {
 // afterwards.
 func (l *lane) pack(p *partition, r *kgo.Record, now time.Time) {
 	to := position{next: r.Offset + 1, epoch: r.LeaderEpoch}
-	n := cost(r)
+	n := l.route.cost(r)
 	if r.Attrs.IsControl() {
 		// Settled at once: commit and lag must reach the end of a transactional topic.
 		p.next, p.epoch = to.next, to.epoch
@@ -115,7 +124,7 @@ func (l *lane) lay(p *partition, now time.Time, why *message.Refusal) *flight {
 	}
 	size, refusal := l.encoder.Measure(p.prefix, &l.record)
 	if why != nil {
-		refusal = why
+		size, refusal = l.encoder.Refuse(), why
 	}
 	q := l.queueOf(p)
 	if q.open != nil && (refusal != nil || q.open.batch.Size()+size > l.sizes.SlabBytes) {

@@ -85,7 +85,7 @@ func (c *Consumer) deliver(fetches kgo.Fetches) (brought int64, failed bool) {
 			useful := false
 			for _, fp := range ft.Partitions {
 				for _, r := range fp.Records {
-					bytes += cost(r)
+					bytes += l.route.cost(r)
 				}
 				if len(fp.Records) > 0 {
 					c.blocks.healed(ft.Topic, fp.Partition)

@@ -220,9 +220,9 @@ func (r *replay) hand(ctx context.Context, p *replayPart, fp kgo.FetchPartition,
 
 // arrive accounts that p was read up to a position.
 func (r *replay) arrive(p *replayPart, to int64, records []*kgo.Record) {
-	var bytes int64
+	var bytes, charged int64
 	for _, rec := range records {
-		bytes += cost(rec)
+		bytes, charged = bytes+cost(rec), charged+r.lane.route.cost(rec)
 	}
 	n := int64(len(records))
 	r.mu.Lock()
@@ -232,7 +232,7 @@ func (r *replay) arrive(p *replayPart, to int64, records []*kgo.Record) {
 	}
 	r.mu.Unlock()
 	if n > 0 {
-		r.gate.take(r.Topic, bytes)
+		r.gate.take(r.Topic, charged)
 	}
 }
 

@@ -40,8 +40,8 @@ const (
 	AttrParkedDestination = "mskbridge_destination" // topic that the message was meant for
 	AttrParkedDetail      = "mskbridge_detail"      // one clause for people
 	AttrParkedReason      = "mskbridge_reason"      // a Reason
-	AttrParkedSHA256      = "mskbridge_sha256"      // of the record's value, lower-case hex
-	AttrParkedSize        = "mskbridge_size"        // of the record's value, in bytes
+	AttrParkedSHA256      = "mskbridge_sha256"      // of what was its data, lower-case hex
+	AttrParkedSize        = "mskbridge_size"        // of what was its data, in bytes
 )
 
 // Values of AttrKeyEncoding.
@@ -73,12 +73,7 @@ func isText(b []byte) bool {
 
 // isTextString is isText for header names, which are short.
 func isTextString(s string) bool {
-	for i := range len(s) {
-		if s[i]-1 >= utf8.RuneSelf-1 {
-			return utf8.ValidString(s[i:]) && strings.IndexByte(s[i:], 0) < 0
-		}
-	}
-	return true
+	return utf8.ValidString(s) && strings.IndexByte(s, 0) < 0
 }
 
 // isTraceparent reports whether v is a W3C traceparent: two hex digits of
@@ -98,10 +93,5 @@ func isTraceparent(v []byte) bool {
 }
 
 func isHex(v []byte) bool {
-	for _, c := range v {
-		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
-		}
-	}
-	return true
+	return len(bytes.Trim(v, "0123456789abcdef")) == 0
 }

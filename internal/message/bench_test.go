@@ -22,6 +22,10 @@ func typical() *message.Record {
 	}
 }
 
+// changeEvent is a value of JSON, 240 B.
+var changeEvent = []byte(`{"op":"u","ts_ms":1700000000000,"source":{"db":"shop","table":"orders","lsn":884213355},"after":{"id":4711,` +
+	`"status":"PAID","total":19.99e0,"discount":null,"gift":true,"note":"leave at the \"back\" door, gr\u00f6\u00dfer \ud83d\ude00"}}`)
+
 // TestEncoderAllocatesNothing: in steady state, whatever the record.
 func TestEncoderAllocatesNothing(t *testing.T) {
 	many := numbered(200)
@@ -38,17 +42,23 @@ func TestEncoderAllocatesNothing(t *testing.T) {
 		"many headers": {Headers: many},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e, p := route{ordered: true}.encoder()
-			slab := make([]byte, 0, 64<<10)
-			other := message.Record{Headers: header("another", "name"), Offset: 1 << 40, TimestampMs: 1, LeaderEpoch: 9}
-			allocs := testing.AllocsPerRun(100, func() {
-				e.Measure(p, rec)
-				slab = e.AppendTo(slab[:0])
-				e.Measure(p, &other) // so that nothing can be remembered
-				slab = e.AppendTo(slab)
-			})
-			if allocs != 0 {
-				t.Errorf("%v allocations", allocs)
+			for _, f := range []message.Format{message.Raw, message.EnvelopeBytes, message.EnvelopeJSON} {
+				rec := *rec
+				if f == message.EnvelopeJSON && rec.Value != nil {
+					rec.Value = changeEvent
+				}
+				e, p := route{ordered: true}.wrapped(f)
+				slab := make([]byte, 0, 64<<10)
+				other := message.Record{Headers: header("another", "name"), Offset: 1 << 40, TimestampMs: 1, LeaderEpoch: 9}
+				allocs := testing.AllocsPerRun(100, func() {
+					e.Measure(p, &rec)
+					slab = e.AppendTo(slab[:0])
+					e.Measure(p, &other) // so that nothing can be remembered
+					slab = e.AppendTo(slab)
+				})
+				if allocs != 0 {
+					t.Errorf("format %d: %v allocations", f, allocs)
+				}
 			}
 		})
 	}
@@ -67,9 +77,9 @@ func TestAttributeAllocatesTheStringAlone(t *testing.T) {
 }
 
 func BenchmarkAppend(b *testing.B) {
-	bench := func(b *testing.B, rec *message.Record) {
+	bench := func(b *testing.B, rec *message.Record, f message.Format) {
 		b.Helper()
-		e, p := route{}.encoder()
+		e, p := route{}.wrapped(f)
 		slab := make([]byte, 0, 1<<20)
 		n, _ := e.Measure(p, rec)
 		b.SetBytes(int64(n))
@@ -83,16 +93,32 @@ func BenchmarkAppend(b *testing.B) {
 			slab = e.AppendTo(slab)
 		}
 	}
-	b.Run("200B+3headers", func(b *testing.B) { bench(b, typical()) })
+	b.Run("200B+3headers", func(b *testing.B) { bench(b, typical(), message.Raw) })
 	b.Run("200B", func(b *testing.B) {
 		rec := typical()
 		rec.Headers = nil
-		bench(b, rec)
+		bench(b, rec, message.Raw)
 	})
 	b.Run("1KB+3headers", func(b *testing.B) {
 		rec := typical()
 		rec.Value = bytes.Repeat([]byte("x"), 1000)
-		bench(b, rec)
+		bench(b, rec, message.Raw)
+	})
+	b.Run("envelope/200B+3headers", func(b *testing.B) { bench(b, typical(), message.EnvelopeBytes) })
+	b.Run("envelope/1KB+3headers", func(b *testing.B) {
+		rec := typical()
+		rec.Value = bytes.Repeat([]byte("x"), 1000)
+		bench(b, rec, message.EnvelopeBytes)
+	})
+	b.Run("envelope/json/240B+3headers", func(b *testing.B) {
+		rec := typical()
+		rec.Value = changeEvent
+		bench(b, rec, message.EnvelopeJSON)
+	})
+	b.Run("envelope/json/1KB+3headers", func(b *testing.B) {
+		rec := typical()
+		rec.Value = append(append([]byte("["), bytes.Repeat(append(changeEvent, ','), 4)...), "1]"...)
+		bench(b, rec, message.EnvelopeJSON)
 	})
 	// The same messages as a user of the client library makes them.
 	b.Run("protobuf/200B+3headers", func(b *testing.B) {

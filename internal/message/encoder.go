@@ -15,6 +15,7 @@ type Encoder struct {
 	cluster, topic string
 	ordered, byKey bool
 	filter         *HeaderFilter // nil: all headers are sent
+	envelope       *envelope     // nil: format Raw
 	head           []byte
 	topicAttribute []byte
 
@@ -29,6 +30,8 @@ type Encoder struct {
 	value       []byte
 	attributes  []byte // all of them, encoded
 	orderingKey []byte // encoded field, of the partition or the key; empty for none
+	data        int    // bytes of the data
+	wraps       bool   // the data is the envelope, not the value
 	size        int    // of the PubsubMessage
 }
 
@@ -39,6 +42,7 @@ type Partition struct {
 	id          number // idempotency_key within one epoch
 	epoch       int32
 	attribute   []byte // kafka_partition
+	between     []byte // the two offsets of an envelope
 	orderingKey []byte
 }
 
@@ -80,6 +84,9 @@ func (e *Encoder) Partition(topicID [16]byte, p int32) *Partition {
 		id:        number{name: AttrIdempotencyKey},
 		attribute: appendAttribute(nil, AttrPartition, decimal),
 	}
+	if e.envelope != nil {
+		part.between = part.members()
+	}
 	if e.ordered {
 		key := e.topic + "/" + decimal
 		part.orderingKey = append(appendField(nil, tagOrderingKey, len(key)), key...)
@@ -88,11 +95,12 @@ func (e *Encoder) Partition(topicID [16]byte, p int32) *Partition {
 }
 
 // Measure lays r out as a message and returns the bytes that AppendTo will
-// add. The Refusal, TooLarge, is not nil when that many bytes do not fit one
-// request even alone; AppendTo may be called nevertheless, for Park. The
-// value of r must stay as it is until then.
+// add. The Refusal is TooLarge when the message does not fit one request even
+// alone, Undecodable when the value is not what the format asks for; AppendTo
+// may be called nevertheless, as after Refuse. The value of r must stay as it
+// is until then.
 func (e *Encoder) Measure(p *Partition, r *Record) (int, *Refusal) {
-	var digits [20]byte
+	var digits, more [20]byte
 	decimal := strconv.AppendInt(digits[:0], r.Offset, 10)
 	keyEncoding := encodingOf(r.Key)
 	headers := r.Headers
@@ -117,11 +125,11 @@ func (e *Encoder) Measure(p *Partition, r *Record) (int, *Refusal) {
 	}
 	b = e.offset.appendTo(b, decimal)
 	if r.Gap > 0 {
-		b = appendAttribute(b, AttrGap, strconv.AppendInt(digits[:0], r.Gap, 10))
+		b = appendAttribute(b, AttrGap, strconv.AppendInt(more[:0], r.Gap, 10))
 	}
 	b = append(b, p.attribute...)
 	if r.TimestampMs != -1 {
-		b = e.timestamp.appendTo(b, strconv.AppendInt(digits[:0], r.TimestampMs, 10))
+		b = e.timestamp.appendTo(b, strconv.AppendInt(more[:0], r.TimestampMs, 10))
 	}
 	if r.Value == nil {
 		b = appendAttribute(b, AttrTombstone, "true")
@@ -132,15 +140,40 @@ func (e *Encoder) Measure(p *Partition, r *Record) (int, *Refusal) {
 	if e.byKey && len(r.Key) > 0 {
 		e.orderByKey(r.Key, keyEncoding)
 	}
+	e.data, e.wraps = len(r.Value), e.envelope != nil
+	var refusal *Refusal
+	if e.wraps {
+		e.data, refusal = e.envelope.lay(p, r, decimal, headers)
+	}
+	n := e.measure()
+	if refusal == nil && len(e.head)+n > MaxRequest {
+		refusal = &Refusal{TooLarge, fmt.Sprintf("a request with it alone has %d bytes, the limit is %d", len(e.head)+n, MaxRequest)}
+	}
+	if refusal != nil {
+		n = e.Refuse()
+	}
+	return n, refusal
+}
+
+// measure adds up the message and returns the bytes of its field.
+func (e *Encoder) measure() int {
 	e.size = len(e.attributes) + len(e.orderingKey)
-	if len(e.value) > 0 {
-		e.size += sizeField(len(e.value))
+	if e.data > 0 {
+		e.size += sizeField(e.data)
 	}
-	n := sizeField(e.size)
-	if len(e.head)+n > MaxRequest {
-		return n, &Refusal{TooLarge, fmt.Sprintf("a request with it alone has %d bytes, the limit is %d", len(e.head)+n, MaxRequest)}
+	if e.envelope != nil && !e.wraps {
+		e.size += sizeField(e.envelope.sizeWithNone())
 	}
-	return n, nil
+	return sizeField(e.size)
+}
+
+// Refuse lays the record measured last out for Park and Claim, and returns the
+// bytes that AppendTo will add: whatever the format, the data is the value, and
+// an envelope without it stands beside for Claim. Such a message is never
+// published as it is.
+func (e *Encoder) Refuse() int {
+	e.data, e.wraps = len(e.value), false
+	return e.measure()
 }
 
 // OrderingKey returns the ordering key of the record measured last, empty for
@@ -153,11 +186,23 @@ func (e *Encoder) OrderingKey() []byte {
 // AppendTo appends the message field that Measure laid out, once.
 func (e *Encoder) AppendTo(slab []byte) []byte {
 	slab = appendField(slab, tagMessage, e.size)
-	if len(e.value) > 0 {
-		slab = append(appendField(slab, tagData, len(e.value)), e.value...)
+	switch {
+	case e.data == 0:
+	case e.wraps:
+		slab = e.envelope.appendTo(appendField(slab, tagData, e.data), e.value)
+	default:
+		slab = append(appendField(slab, tagData, e.data), e.value...)
 	}
 	slab = append(slab, e.attributes...)
 	slab = append(slab, e.orderingKey...)
+	if e.envelope != nil {
+		if !e.wraps {
+			slab = e.envelope.appendTo(appendField(slab, tagClaim, e.envelope.sizeWithNone()), nil)
+		}
+		if cap(e.envelope.head) > envelopeKept {
+			e.envelope.head = nil
+		}
+	}
 	// An idle route must not keep the Kafka client's buffer alive.
 	e.value, e.attributes, e.orderingKey, e.size = nil, e.attributes[:0], nil, 0
 	clear(e.kept)
@@ -169,17 +214,10 @@ func (e *Encoder) AppendTo(slab []byte) []byte {
 // gap may widen between two copies, and must not push out a header then.
 func (e *Encoder) besideHeaders(r *Record, keyEncoding string) int {
 	n := 5 // idempotency_key, kafka_topic, kafka_partition, kafka_offset, kafka_offset_gap
-	if r.TimestampMs != -1 {
-		n++
-	}
-	if r.Key != nil {
-		n++
-	}
-	if keyEncoding != "" {
-		n++
-	}
-	if r.Value == nil {
-		n++
+	for _, present := range [...]bool{r.TimestampMs != -1, r.Key != nil, keyEncoding != "", r.Value == nil} {
+		if present {
+			n++
+		}
 	}
 	return n
 }

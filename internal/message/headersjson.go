@@ -63,15 +63,21 @@ func (h *Header) appendJSON(b []byte) []byte {
 func appendQuoted[T string | []byte](b []byte, text T) []byte {
 	const hexDigits = "0123456789abcdef"
 	b = append(b, '"')
+	from := 0 // what is before is written
 	for i := range len(text) {
-		switch c := text[i]; {
-		case c == '"' || c == '\\':
-			b = append(b, '\\', c)
-		case c < ' ':
-			b = append(b, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&0xf])
-		default:
+		c := text[i]
+		if c >= ' ' && c != '"' && c != '\\' {
+			continue
+		}
+		b = append(append(b, text[from:i]...), '\\')
+		switch from = i + 1; {
+		case c >= ' ':
 			b = append(b, c)
+		case c >= '\b' && c <= '\r' && c != '\v':
+			b = append(b, "btn_fr"[c-'\b'])
+		default:
+			b = append(b, 'u', '0', '0', hexDigits[c>>4], hexDigits[c&0xf])
 		}
 	}
-	return append(b, '"')
+	return append(append(b, text[from:]...), '"')
 }

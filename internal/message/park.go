@@ -52,6 +52,7 @@ func Park(field []byte, r *Refusal, destination string) []byte {
 type unpacked struct {
 	own     int // attributes that the caller adds
 	data    []byte
+	claim   []byte  // data of a claim to it
 	order   []byte  // ordering key
 	entries []entry // legal attributes that Park does not replace, in wire order
 	headers int     // how many of the entries are headers
@@ -76,6 +77,8 @@ func unpack(field []byte, own int) unpacked {
 		switch tag {
 		case tagData:
 			m.data = content
+		case tagClaim:
+			m.claim = content
 		case tagOrderingKey:
 			m.order = content
 		case tagAttribute:

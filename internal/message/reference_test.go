@@ -178,6 +178,8 @@ func quote(s string) string {
 		switch {
 		case r == '"' || r == '\\':
 			b.WriteString(`\` + string(r))
+		case strings.ContainsRune("\b\f\n\r\t", r):
+			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
 		case r < ' ':
 			fmt.Fprintf(&b, `\u%04x`, r)
 		default:

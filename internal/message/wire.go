@@ -14,6 +14,9 @@ const (
 	tagOrderingKey = 5<<3 | 2 // PubsubMessage.ordering_key
 	tagName        = 1<<3 | 2 // key of a map entry
 	tagValue       = 2<<3 | 2 // value of a map entry
+	// tagClaim is no field of a PubsubMessage. In a message that was refused, hence
+	// is never published as it is, it holds the data of its claim.
+	tagClaim = 15<<3 | 2
 )
 
 // sizeField returns the bytes of a field with n bytes of content: tag, length
