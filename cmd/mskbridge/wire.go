@@ -99,7 +99,7 @@ func consumerOptions(ctx context.Context, cfg *config.Config, log *slog.Logger) 
 
 func consumerRoutes(cfg *config.Config) (routes []consumer.Route) {
 	for _, r := range cfg.Routes {
-		route := consumer.Route{Topic: r.Topic, Destination: r.Destination, Ordering: orderings()[r.Ordering], Start: consumer.Start{Latest: r.Start == config.StartLatest}}
+		route := consumer.Route{Topic: r.Topic, Destination: r.Destination, Ordering: orderings()[r.Ordering], Format: formatOf(r), Start: consumer.Start{Latest: r.Start == config.StartLatest}}
 		if at, err := time.Parse(time.RFC3339, r.Start); err == nil {
 			route.Start.At = at
 		}
@@ -112,6 +112,17 @@ func consumerRoutes(cfg *config.Config) (routes []consumer.Route) {
 		routes = append(routes, route)
 	}
 	return routes
+}
+
+func formatOf(r config.Route) message.Format {
+	switch {
+	case r.Format != config.FormatEnvelope:
+		return message.Raw
+	case r.Value == config.ValueJSON:
+		return message.EnvelopeJSON
+	default:
+		return message.EnvelopeBytes
+	}
 }
 
 func orderings() map[string]consumer.Ordering {

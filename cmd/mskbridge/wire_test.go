@@ -6,6 +6,7 @@ import (
 
 	"github.com/mskbridge/mskbridge/consumer"
 	"github.com/mskbridge/mskbridge/internal/config"
+	"github.com/mskbridge/mskbridge/internal/message"
 	"github.com/mskbridge/mskbridge/sink"
 )
 
@@ -16,9 +17,9 @@ func TestRouteOptions(t *testing.T) {
 	}
 	cfg := &config.Config{Settings: config.Settings{Brokers: []string{"127.0.0.1:9092"}, Auth: config.AuthPlaintext}}
 	cfg.Routes = []config.Route{
-		route("one", config.RouteOptions{Ordering: config.OrderingKey, OnOversize: config.OnOversizeStore, Store: folder}),
-		route("two", config.RouteOptions{Ordering: config.OrderingPartition, OnOversize: config.OnOversizeHold, Headers: &config.Headers{Deny: []string{"x"}}}),
-		route("three", config.RouteOptions{Ordering: config.OrderingNone, OnOversize: config.OnOversizePark, Store: folder}),
+		route("one", config.RouteOptions{Format: config.FormatEnvelope, Value: config.ValueJSON, Ordering: config.OrderingKey, OnOversize: config.OnOversizeStore, Store: folder}),
+		route("two", config.RouteOptions{Format: config.FormatEnvelope, Value: config.ValueBytes, Ordering: config.OrderingPartition, OnOversize: config.OnOversizeHold, Headers: &config.Headers{Deny: []string{"x"}}}),
+		route("three", config.RouteOptions{Format: config.FormatRaw, Value: config.ValueBytes, Ordering: config.OrderingNone, OnOversize: config.OnOversizePark, Store: folder}),
 		route("four", config.RouteOptions{OnOversize: config.OnOversizeStore, Store: folder}),
 	}
 	in, err := consumerOptions(t.Context(), cfg, slog.New(slog.DiscardHandler))
@@ -35,14 +36,15 @@ func TestRouteOptions(t *testing.T) {
 		ordering consumer.Ordering
 		oversize sink.Oversize
 		headers  bool
+		format   message.Format
 	}{
-		{consumer.OrderingKey, sink.StoreOversize, false},
-		{consumer.OrderingPartition, sink.HoldOversize, true},
-		{consumer.OrderingNone, sink.ParkOversize, false},
-		{consumer.OrderingNone, sink.StoreOversize, false},
+		{consumer.OrderingKey, sink.StoreOversize, false, message.EnvelopeJSON},
+		{consumer.OrderingPartition, sink.HoldOversize, true, message.EnvelopeBytes},
+		{consumer.OrderingNone, sink.ParkOversize, false, message.Raw},
+		{consumer.OrderingNone, sink.StoreOversize, false, message.Raw},
 	} {
 		from, to := in.Routes[i], out.Routes[i]
-		if from.Ordering != want.ordering || (from.Headers != nil) != want.headers || to.Oversize != want.oversize {
+		if from.Ordering != want.ordering || (from.Headers != nil) != want.headers || to.Oversize != want.oversize || from.Format != want.format {
 			t.Errorf("route %s: %+v, %+v", from.Topic, from, to)
 		}
 		if (to.Store != nil) != (to.Oversize == sink.StoreOversize) {

@@ -55,25 +55,15 @@ func (f field) text() string {
 	return fmt.Sprint(f.value.Interface())
 }
 
-// check refuses a value outside the choices, and what is not built yet.
-// where says whose setting it is, "" or "routes.yaml:3: route orders: ".
+// check refuses a value outside the choices. where says whose setting it is, ""
+// or "routes.yaml:3: route orders: ".
 func (f field) check(where string) (problems []string) {
 	s := f.text()
-	built := slices.DeleteFunc(slices.Clone(f.choices), func(c string) bool { return later(f, c) })
-	switch {
-	case s == "":
+	if s == "" || f.choices == nil || slices.Contains(f.choices, s) {
 		return nil
-	case f.choices != nil && !slices.Contains(f.choices, s):
-		return []string{fmt.Sprintf("%s%s %q is not one of %s; did you mean %s?",
-			where, f.name, s, strings.Join(f.choices, ", "), nearest(s, f.choices))}
-	case !later(f, s):
-		return nil
-	case f.choices != nil && len(built) > 0:
-		return []string{fmt.Sprintf("%s%s %s is not available in this version; use %s",
-			where, f.name, s, strings.Join(built, " or "))}
-	default:
-		return []string{fmt.Sprintf("%s%s is not available in this version", where, f.name)}
 	}
+	return []string{fmt.Sprintf("%s%s %q is not one of %s; did you mean %s?",
+		where, f.name, s, strings.Join(f.choices, ", "), nearest(s, f.choices))}
 }
 
 // names returns the names of fs in their order.

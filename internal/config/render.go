@@ -54,29 +54,10 @@ func Table() string {
 	return b.String()
 }
 
-// options lists the choices in Markdown and says which are not built yet.
+// options lists the choices in Markdown.
 func (f field) options() string {
 	if f.choices == nil {
-		switch {
-		case !later(f, "another value"):
-			return ""
-		case f.preset != "":
-			return "; only the default is available in this version"
-		default:
-			return "; not available in this version"
-		}
+		return ""
 	}
-	var built, missing []string
-	for _, c := range f.choices {
-		if later(f, c) {
-			missing = append(missing, "`"+c+"`")
-		} else {
-			built = append(built, "`"+c+"`")
-		}
-	}
-	out := ": " + strings.Join(built, ", ")
-	if missing != nil {
-		out += "; not available in this version: " + strings.Join(missing, ", ")
-	}
-	return out
+	return ": `" + strings.Join(f.choices, "`, `") + "`"
 }

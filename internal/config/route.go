@@ -18,6 +18,10 @@ const (
 	OnOversizePark    = "park"
 	OnOversizeHold    = "hold"
 	OnOversizeStore   = "store"
+	FormatRaw         = "raw"
+	FormatEnvelope    = "envelope"
+	ValueBytes        = "bytes"
+	ValueJSON         = "json"
 	StartEarliest     = "earliest"
 	StartLatest       = "latest"
 )
@@ -52,10 +56,11 @@ type RouteOptions struct {
 	// OnOversize is about records that no Pub/Sub request can carry. Park becomes
 	// hold in a checked Config when there is no dead-letter topic.
 	OnOversize string `yaml:"on_oversize,omitempty" default:"park" oneof:"park,hold,store" desc:"a record over Pub/Sub's 10 MB goes to the dead-letter topic, holds the route, or leaves its value in the store"`
-	// Format says what the data of a message is.
-	Format string `yaml:"format,omitempty" default:"raw" oneof:"raw,envelope" desc:"message data: the record's value byte for byte, or a JSON object"`
-	// Value is the form of the value inside an envelope.
-	Value string `yaml:"value,omitempty" default:"bytes" oneof:"bytes,json" desc:"the value inside an envelope"`
+	// Format says what the data of a message is. An envelope is what a BigQuery
+	// subscription with use_table_schema reads.
+	Format string `yaml:"format,omitempty" default:"raw" oneof:"raw,envelope" desc:"message data: the record's value byte for byte, or a JSON object with the columns of the raw table"`
+	// Value is the form of the value inside an envelope, and only there.
+	Value string `yaml:"value,omitempty" default:"bytes" oneof:"bytes,json" desc:"the value inside an envelope: base64, or JSON, where what is not JSON goes the way of on_poison"`
 	// Store is where on_oversize: store puts values.
 	Store string `yaml:"store,omitempty" unset:"none" desc:"where on_oversize store puts values: gs://bucket/prefix, s3://bucket/prefix?region=R or file:///folder"`
 	// Start counts only while the group has no commit for the topic.

@@ -146,7 +146,13 @@ func (f *routesFile) resolve(deadLetter string, p *problems) []Route {
 		} else if r.Topic != "" {
 			p.add("%sthe topic already has a route at %s", r.place, first)
 		}
+		ownRaw := r.Format == FormatRaw && r.Value == ""
 		inherit(&r.RouteOptions, &f.Defaults)
+		if r.Format == FormatRaw && r.Value == ValueJSON {
+			if r.Value = ValueBytes; !ownRaw { // a route may be raw where the defaults are not
+				p.add("%svalue json is only for format envelope, and this is raw", r.place)
+			}
+		}
 		if r.OnOversize == OnOversizeStore && r.Store == "" {
 			p.add("%son_oversize store needs a store, such as gs://bucket/prefix", r.place)
 		}

@@ -63,8 +63,9 @@ func TestRoutesFileRefuses(t *testing.T) {
 		{"store in a relative folder", "routes: [{topic: abc, store: 'file://a/b'}]\n", []string{"its absolute path"}},
 		{"store too long", "routes: [{topic: abc, store: 'gs://b/" + strings.Repeat("p", 512) + "'}]\n", []string{"more than 512 bytes"}},
 		{"empty pattern", "routes: [{topic: abc, headers: {deny: ['']}}]\n", []string{"route abc: headers: an empty pattern"}},
-		{"envelope", "defaults: {format: envelope}\nroutes: [{topic: abc}]\n", []string{"defaults: format envelope is not available in this version; use raw"}},
-		{"json", "routes: [{topic: abc, value: json}]\n", []string{"value json is not available in this version"}},
+		{"json without an envelope", "routes: [{topic: abc, value: json}]\n", []string{"route abc: value json is only for format envelope, and this is raw"}},
+		{"json for all without an envelope", "defaults: {value: json}\nroutes: [{topic: abc}]\n", []string{"route abc: value json is only for format envelope"}},
+		{"json and raw in one route", "defaults: {format: envelope}\nroutes: [{topic: abc, format: raw, value: json}]\n", []string{"route abc: value json is only for format envelope"}},
 		{"skip without a dead-letter topic", "routes: [{topic: abc, skip: [{partition: 3, from: 100, to: 120}]}]\n", []string{"route abc: skip needs a dead-letter topic"}},
 		{"skip of nothing", "routes: [{topic: abc, dead_letter: dead, skip: [{partition: 3, from: 120, to: 120}]}]\n", []string{"from: 120, to: 120", "from below to"}},
 		{"two routes wrong", "routes:\n  - topic: abc\n    format: xml\n  - topic: ab\n", []string{"routes.yaml:2: route abc: format", "routes.yaml:4: route ab: a Pub/Sub topic id has 3 to 255"}},
@@ -117,6 +118,24 @@ routes:
 		r := c.Routes[i]
 		if g := (got{r.Ordering, r.OnOversize, r.Store, fmt.Sprint(*r.Headers)}); g != want {
 			t.Errorf("route %s: %+v, want %+v", r.Topic, g, want)
+		}
+	}
+}
+
+func TestFormats(t *testing.T) {
+	c, err := fromFile(t, `
+defaults: {format: envelope, value: json}
+routes:
+  - topic: one
+  - {topic: two, value: bytes}
+  - {topic: three, format: raw}
+`, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"envelope json", "envelope bytes", "raw bytes"} {
+		if r := c.Routes[i]; r.Format+" "+r.Value != want {
+			t.Errorf("route %s: %s %s, want %s", r.Topic, r.Format, r.Value, want)
 		}
 	}
 }
