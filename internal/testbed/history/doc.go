@@ -31,8 +31,9 @@
 // A record may be stored, or passed by a commit, before its producer's
 // acknowledgement was recorded; such records are judged when Produced comes.
 //
-// Contents are compared for format raw without header rules: value, key and,
-// where none were dropped, headers. Memory: 40 bytes per record, before the
+// Contents are compared without header rules: value, key and, where none were
+// dropped, headers. For topics in Options.Envelopes they are those of the
+// envelope, with headers whole, and the attributes must agree. Memory: 40 bytes per record, before the
 // slack of growing slices. Safe for concurrent use; calls must not be made
 // from within OnViolation.
 package history

@@ -12,11 +12,12 @@ const maxKept = 5
 
 // Options of a History.
 type Options struct {
-	Seed        uint64            // named in violations
-	Cluster     string            // alias in the idempotency keys
-	Group       string            // commits of other groups are ignored
-	Routes      map[string]string // full name of a destination -> Kafka topic
-	DeadLetters []string          // full names of dead-letter topics
+	Seed        uint64              // named in violations
+	Cluster     string              // alias in the idempotency keys
+	Group       string              // commits of other groups are ignored
+	Routes      map[string]string   // full name of a destination -> Kafka topic
+	DeadLetters []string            // full names of dead-letter topics
+	Envelopes   map[string]Envelope // Kafka topics whose messages hold envelopes
 	OnViolation func(Violation)
 }
 

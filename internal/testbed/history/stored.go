@@ -18,6 +18,7 @@ type claim struct {
 	c     sums
 	order string // ordering key
 	err   error  // the key is not what it should be
+	wrap  error  // the envelope is not what it should be
 }
 
 // Stored judges messages as the fake Pub/Sub stores them.
@@ -83,6 +84,9 @@ func (h *History) store(c *claim, dead bool) {
 	if s.has(produced) && s.has(invisible) {
 		h.breach("I5", "%v offset %d is stored although its transaction aborted", c.p, c.o)
 	}
+	if c.wrap != nil {
+		h.breach("I7", "%v offset %d: %v", c.p, c.o, c.wrap)
+	}
 	if s.has(produced) || s.known {
 		h.compare(c.p, c.o, s, c.c)
 	} else {
@@ -129,6 +133,9 @@ func (h *History) claims(topic string, ms []fakepubsub.Message, full bool) []cla
 		c := h.claim(&ms[i])
 		if full && c.err == nil {
 			c.c, c.order = sumsOfMessage(&ms[i]), string(ms[i].OrderingKey)
+			if form, wrapped := h.o.Envelopes[c.p.Topic]; wrapped {
+				c.c, c.wrap = h.unwrap(form, &c, &ms[i])
+			}
 		}
 		out = append(out, c)
 	}

@@ -82,15 +82,22 @@ func headersOfMessage(m *fakepubsub.Message) (total uint64) {
 	if list == nil {
 		return total
 	}
-	var entries []struct {
-		Name       string  `json:"name"`
-		NameBase64 []byte  `json:"name_base64"`
-		Value      *string `json:"value"`
-		Base64     *[]byte `json:"base64"`
-	}
+	var entries []headerJSON
 	if json.Unmarshal(list, &entries) != nil {
 		return 1 // no record sums to this
 	}
+	return total + sumOfHeaders(entries)
+}
+
+// headerJSON is an entry of kafka_headers_json, and of an envelope's headers.
+type headerJSON struct {
+	Name       string  `json:"name"`
+	NameBase64 []byte  `json:"name_base64"`
+	Value      *string `json:"value"`
+	Base64     *[]byte `json:"base64"`
+}
+
+func sumOfHeaders(entries []headerJSON) (total uint64) {
 	for _, e := range entries {
 		var value []byte
 		switch {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/mskbridge/mskbridge/consumer"
 	"github.com/mskbridge/mskbridge/internal/fault"
+	"github.com/mskbridge/mskbridge/internal/message"
 	"github.com/mskbridge/mskbridge/internal/testbed/history"
 	"github.com/mskbridge/mskbridge/internal/testbed/sim"
 	"github.com/mskbridge/mskbridge/sink"
@@ -38,6 +39,7 @@ type route struct {
 	partitions int32 // at the beginning
 	ordered    bool
 	parks      bool // has a dead-letter topic; else poison holds it
+	format     message.Format
 }
 
 func (r *route) destination() string { return sim.Destination("to-" + r.topic) }
@@ -79,7 +81,7 @@ func (s *stage) start(t testing.TB) *member {
 		if r.ordered {
 			ordering = consumer.OrderingPartition
 		}
-		in.Routes = append(in.Routes, consumer.Route{Topic: r.topic, Destination: r.destination(), Ordering: ordering})
+		in.Routes = append(in.Routes, consumer.Route{Topic: r.topic, Destination: r.destination(), Ordering: ordering, Format: r.format})
 		to := sink.Route{Topic: r.topic, Destination: r.destination()}
 		if r.parks {
 			to.DeadLetter = sim.Destination(deadLetters)

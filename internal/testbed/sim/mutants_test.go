@@ -69,6 +69,13 @@ func mutants() []struct {
 		{"the key has no leader epoch", []edit{{"internal/message/id.go", "strconv.AppendInt(b, int64(epoch), 10)", "strconv.AppendInt(b, 0, 10)"}}},
 		{"a tombstone becomes an empty value", []edit{{"internal/message/attributes.go", `"kafka_tombstone"`, `"kafka_tomb"`}}},
 
+		// Envelopes.
+		{"what is not JSON is published", []edit{{"internal/message/envelope.go", "why != \"\" {", "why == \"?\" {"}}},
+		{"an undecodable record is parked in its envelope", []edit{{"internal/message/encoder.go", "e.data, e.wraps = len(e.value), false\n", ""}}},
+		{"the envelope names the offset of another record", []edit{{"internal/message/encoder.go", "strconv.AppendInt(more[:0], r.Gap, 10)", "strconv.AppendInt(digits[:0], r.Gap, 10)"}}},
+		{"a null value in an envelope is no tombstone", []edit{{"internal/message/envelope.go", "r.Value == nil)\n", "len(r.Value) == 0)\n"}}},
+		{"the envelope has the headers of attributes alone", []edit{{"internal/message/envelope.go", "for i := range headers {", "for i := range min(len(headers), 2) {"}}},
+
 		// What is committed, by whom.
 		{"last is committed instead of next", []edit{{"consumer/lane.go", "Offset: safe.next}", "Offset: safe.next - 1}"}}},
 		{"the highest acknowledged is committed", []edit{{"consumer/ledger.go", "	var safe position\n	moved := false\n", "	safe, moved := s.to, true\n"}}},

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mskbridge/mskbridge/consumer"
+	"github.com/mskbridge/mskbridge/internal/message"
 )
 
 // kinds of faults and of other things that a seed may have. Each seed enables a
@@ -104,7 +105,21 @@ func newPlan(seed uint64) *plan {
 	p.poison = []float64{0.005, 0.02, 0.1}[r.IntN(3)]
 	p.length = time.Duration(15+r.IntN(90)) * time.Second
 	p.script(r)
+	p.wrap()
 	return p
+}
+
+// wrap gives half of the routes an envelope. It takes nothing from the source of
+// chance, so that a seed stays the scenario that it was. What is not JSON is
+// parked, so a route that parks nothing takes any bytes.
+func (p *plan) wrap() {
+	for i := range p.routes {
+		r := &p.routes[i]
+		formats := []message.Format{message.Raw, message.Raw, message.EnvelopeBytes, message.EnvelopeJSON}
+		if r.format = formats[int(draw(p.seed+4, fmt.Sprint(r.topic, p.seed))*4)]; r.format == message.EnvelopeJSON && !r.parks {
+			r.format = message.EnvelopeBytes
+		}
+	}
 }
 
 // choose enables a random subset of the kinds.

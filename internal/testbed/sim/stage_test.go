@@ -15,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/mskbridge/mskbridge/internal/message"
 	"github.com/mskbridge/mskbridge/internal/testbed/fakekafka"
 	"github.com/mskbridge/mskbridge/internal/testbed/fakepubsub"
 	"github.com/mskbridge/mskbridge/internal/testbed/history"
@@ -48,12 +49,18 @@ func newStage(t *testing.T, p *plan) *stage {
 	s := &stage{t: t, plan: p, healed: make(chan struct{})}
 	o := history.Options{
 		Seed: p.seed, Cluster: "msk", Group: group,
-		Routes: map[string]string{}, DeadLetters: []string{sim.Destination(deadLetters)},
+		Routes: map[string]string{}, DeadLetters: []string{sim.Destination(deadLetters)}, Envelopes: map[string]history.Envelope{},
 	}
 	to, topics := []string{deadLetters}, []string{}
 	for i := range p.routes {
 		r := &p.routes[i]
 		o.Routes[r.destination()] = r.topic
+		switch r.format {
+		case message.EnvelopeBytes:
+			o.Envelopes[r.topic] = history.EnvelopeBytes
+		case message.EnvelopeJSON:
+			o.Envelopes[r.topic] = history.EnvelopeJSON
+		}
 		to, topics = append(to, strings.TrimPrefix(r.destination(), sim.Destination(""))), append(topics, r.topic)
 		s.partitions = append(s.partitions, r.partitions)
 	}
