@@ -13,39 +13,31 @@ import (
 	"github.com/mskbridge/mskbridge/internal/warehouse"
 )
 
-// extent is one partition of the current incarnation as Kafka has it.
-type extent struct {
-	topicID   string
-	partition int32
-	from, to  int64 // to is not included
-}
-
-func (w *world) extents() []extent {
-	var out []extent
+// extents are the partitions of the current incarnation as Kafka has them.
+func (w *world) extents() []warehouse.Extent {
+	var out []warehouse.Extent
 	for p := range int32(partitions) {
-		s := extent{partition: p, from: math.MaxInt64}
+		e := warehouse.Extent{Cluster: "msk", Partition: int64(p), From: math.MaxInt64}
 		for _, r := range w.records {
 			if r.id.Partition == p && w.incarnation(r) == 1 {
-				s.topicID = keyParts(r.id)[3]
-				s.from, s.to = min(s.from, r.id.Offset-r.kafka.Gap), max(s.to, r.id.Offset+1)
+				e.TopicID = keyParts(r.id)[3]
+				e.From, e.To = min(e.From, r.id.Offset-r.kafka.Gap), max(e.To, r.id.Offset+1)
 			}
 		}
-		out = append(out, s)
+		out = append(out, e)
 	}
 	return out
 }
 
-// bounds are the parameters of the audits. @expected is a subquery with the
-// columns that an array of struct would give.
-func bounds(extents []extent) map[string]string {
-	var values []string
-	for _, s := range extents {
-		values = append(values, fmt.Sprintf("('msk', '%s', %d, %d, %d)", s.topicID, s.partition, s.from, s.to))
-	}
-	return map[string]string{
-		"@from_time": stamp(genesis.Add(-time.Hour)), "@to_time": stamp(genesis.Add(60 * 24 * time.Hour)),
-		"@from_date": "DATE '1970-01-01'", "@to_date": "DATE '2100-01-01'", "@@now": stamp(genesis.Add(60 * 24 * time.Hour)),
-		"@expected": "(SELECT * FROM (VALUES " + strings.Join(values, ", ") + ") AS v(kafka_cluster, kafka_topic_id, kafka_partition, from_offset, to_offset))",
+// everAfter is when everything has landed.
+var everAfter = genesis.AddDate(0, 0, 60)
+
+// bounds are parameters of the audits that leave nothing out.
+func bounds(extents []warehouse.Extent) map[string]any {
+	return map[string]any{
+		"from_time": genesis.Add(-time.Hour), "to_time": everAfter,
+		"from_date": warehouse.Date("1970-01-02"), "to_date": warehouse.Date("2100-01-01"),
+		"expected": extents, "ranges": extents, "from_offset": int64(0), "to_offset": int64(1 << 40),
 	}
 }
 
@@ -60,34 +52,33 @@ type line struct {
 
 func (s *simulation) audit(ctx context.Context, t *testing.T) map[string]line {
 	t.Helper()
-	rows, err := s.warehouse.Audit(ctx, "audit_partitions", bounds(s.extents()))
+	rows, err := s.warehouse.Audit(ctx, "audit_partitions", bounds(s.extents()), everAfter)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer rows.Close()
 	out := make(map[string]line)
-	for rows.Next() {
-		var l line
-		var id string
-		var partition int
-		var skip any
-		var ranges any
-		if err := rows.Scan(&skip, &id, &partition, &l.expected, &skip, &skip, &l.landed, &skip, &skip, &l.holes, &l.missing, &skip,
-			&ranges, &l.deliveries, &l.byPublisher, &l.bySubscription, &skip, &l.conflicting, &skip); err != nil {
-			t.Fatal(err)
+	for _, r := range rows {
+		n := func(name string) int { return int(r[name].(int64)) }
+		l := line{
+			expected: r["is_expected"].(bool), landed: n("landed_records"), holes: n("holes"), missing: n("missing_offsets"), deliveries: n("deliveries"),
+			byPublisher: n("duplicates_by_publisher"), bySubscription: n("duplicates_by_subscription"), conflicting: n("conflicting_identities"),
 		}
-		if ranges != nil {
-			for _, r := range ranges.([]any) {
-				m := r.(map[string]any)
-				l.ranges += fmt.Sprintf("[%v, %v) ", m["from_offset"], m["to_offset"])
-			}
+		if list, ok := r["first_ranges"].([]any); ok {
+			l.ranges = texted(list)
 		}
-		out[fmt.Sprintf("%s/%d", id, partition)] = l
-	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
+		out[fmt.Sprintf("%s/%d", r["kafka_topic_id"], r["kafka_partition"])] = l
 	}
 	return out
+}
+
+// texted shows rows or structs with from_offset and to_offset.
+func texted[T any](list []T) string {
+	var b strings.Builder
+	for _, element := range list {
+		r, _ := any(element).(warehouse.Row)
+		fmt.Fprintf(&b, "[%v, %v) ", r["from_offset"], r["to_offset"])
+	}
+	return b.String()
 }
 
 // TestAuditFindsWhatIsMissing: with nothing lost nothing is missing, though
@@ -137,7 +128,7 @@ func (s *simulation) lose(ctx context.Context, t *testing.T, n int) map[string]s
 	}
 	gone := make(map[string]map[int64]bool)
 	for range n {
-		where := fmt.Sprintf("%s/%d", s.extents()[s.rng.IntN(partitions)].topicID, s.rng.IntN(partitions))
+		where := fmt.Sprintf("%s/%d", s.extents()[s.rng.IntN(partitions)].TopicID, s.rng.IntN(partitions))
 		offsets := make([]int64, 0, len(byOffset[where]))
 		for o := range byOffset[where] {
 			offsets = append(offsets, o)
@@ -156,7 +147,7 @@ func (s *simulation) lose(ctx context.Context, t *testing.T, n int) map[string]s
 	}
 	out := make(map[string]string)
 	for _, sp := range s.extents() {
-		where := fmt.Sprintf("%s/%d", sp.topicID, sp.partition)
+		where := fmt.Sprintf("%s/%d", sp.TopicID, sp.Partition)
 		out[where] = missing(sp, byOffset[where], gone[where])
 	}
 	return out
@@ -164,10 +155,10 @@ func (s *simulation) lose(ctx context.Context, t *testing.T, n int) map[string]s
 
 // missing walks a partition as an auditor with a pencil would: from each record
 // that is there to the next, less the holes that the next one declares.
-func missing(e extent, records map[int64][]record, gone map[int64]bool) string {
-	out, due := "", e.from
-	for o := e.from; o <= e.to; o++ {
-		if o < e.to && (len(records[o]) == 0 || gone[o]) {
+func missing(e warehouse.Extent, records map[int64][]record, gone map[int64]bool) string {
+	out, due := "", e.From
+	for o := e.From; o <= e.To; o++ {
+		if o < e.To && (len(records[o]) == 0 || gone[o]) {
 			continue
 		}
 		holes := int64(0)
@@ -192,16 +183,11 @@ func TestAuditsOfTheLog(t *testing.T) {
 	s.merge(ctx, t, now)
 	rows := func(name string) int {
 		t.Helper()
-		r, err := s.warehouse.Audit(ctx, name, bounds(nil))
+		r, err := s.warehouse.Audit(ctx, name, bounds(nil), now)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer r.Close()
-		n := 0
-		for r.Next() {
-			n++
-		}
-		return n
+		return len(r)
 	}
 	for _, name := range []string{"audit_unmerged", "audit_repeated", "audit_keys"} {
 		if n := rows(name); n != 0 && (name != "audit_keys" || n != 2) { // the empty key is everywhere, in both incarnations
@@ -238,21 +224,13 @@ func TestAuditsOfTheLog(t *testing.T) {
 		t.Errorf("%d keys in several partitions: the moved one is not seen", n)
 	}
 
-	fresh, err := s.warehouse.Audit(ctx, "audit_freshness", map[string]string{"@@now": stamp(now.Add(90 * time.Minute))})
-	if err != nil {
-		t.Fatal(err)
+	fresh, err := s.warehouse.Audit(ctx, "audit_freshness", nil, now.Add(90*time.Minute))
+	if err != nil || len(fresh) != 1 {
+		t.Fatal(fresh, err)
 	}
-	defer fresh.Close()
-	var watermark, swept time.Time
-	var runs, sinceMerge, sinceSweep int
-	if !fresh.Next() {
-		t.Fatal("no state")
-	}
-	if err := fresh.Scan(&watermark, &swept, &runs, &sinceMerge, &sinceSweep); err != nil {
-		t.Fatal(err)
-	}
-	if !watermark.Equal(now) || runs != 1 || sinceMerge != 90 || sinceSweep != 90 {
-		t.Errorf("watermark %v, %d runs, %d and %d minutes", watermark, runs, sinceMerge, sinceSweep)
+	f := fresh[0]
+	if !f["watermark"].(time.Time).Equal(now) || f["run_count"] != int64(1) || f["minutes_since_merge"] != int64(90) || f["minutes_since_sweep"] != int64(90) {
+		t.Errorf("%v", f)
 	}
 }
 
@@ -271,11 +249,9 @@ func TestEachStatementIsExecuted(t *testing.T) {
 		}
 		for _, st := range statements {
 			if st.Object == warehouse.ObjectAudit {
-				rows, err := s.warehouse.Audit(ctx, st.Name, bounds(s.extents()))
-				if err != nil {
-					t.Fatalf("%s: %v", st.Name, err)
+				if _, err := s.warehouse.Audit(ctx, st.Name, bounds(s.extents()), now); err != nil {
+					t.Fatal(err)
 				}
-				rows.Close()
 			}
 			if !s.warehouse.executed[st.Name] {
 				t.Errorf("%s: %s is never executed", format, st.Name)

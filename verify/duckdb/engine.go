@@ -131,9 +131,8 @@ func (w *Warehouse) Query(ctx context.Context, googleSQL string, parameters map[
 }
 
 // Audit executes one of the audits by its name.
-func (w *Warehouse) Audit(ctx context.Context, name string, parameters map[string]string) (*sql.Rows, error) {
-	w.executed[name] = true
-	return w.Query(ctx, w.audits[name], parameters)
+func (w *Warehouse) Audit(ctx context.Context, name string, parameters map[string]any, now time.Time) ([]warehouse.Row, error) {
+	return w.Run(ctx, warehouse.Query{Name: name, SQL: w.audits[name], Params: parameters}, now)
 }
 
 // stamp is a literal that both dialects read.

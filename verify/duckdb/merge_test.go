@@ -2,6 +2,8 @@ package duckdb
 
 import (
 	"fmt"
+	"os"
+	"strconv"
 	"testing"
 	"time"
 
@@ -12,10 +14,11 @@ import (
 // however runs overlap, each record is in the log once and each key has its
 // last version.
 func TestFinalTablesEqualTheTruth(t *testing.T) {
-	formats := []warehouse.Format{warehouse.Raw, warehouse.Raw, warehouse.EnvelopeBytes, warehouse.EnvelopeJSON}
-	for i, format := range formats {
-		seed := uint64(i + 1)
+	formats := []warehouse.Format{warehouse.Raw, warehouse.EnvelopeBytes, warehouse.EnvelopeJSON}
+	for i := range seeds(t) {
+		seed, format := uint64(i+1), formats[i%len(formats)]
 		t.Run(fmt.Sprintf("%s seed %d", format, seed), func(t *testing.T) {
+			t.Parallel()
 			ctx := t.Context()
 			s := start(ctx, t, newWorld(t, seed, format), nil)
 			s.play(ctx, t)
@@ -33,6 +36,20 @@ func TestFinalTablesEqualTheTruth(t *testing.T) {
 			}
 		})
 	}
+}
+
+// seeds is the number of histories: SEEDS, or one for each format and one more.
+func seeds(t *testing.T) int {
+	t.Helper()
+	text := os.Getenv("SEEDS")
+	if text == "" {
+		return 4
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("SEEDS=%q: want a number above 0", text)
+	}
+	return n
 }
 
 // windows checks that windows of the table function that touch add up.

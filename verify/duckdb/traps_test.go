@@ -106,6 +106,7 @@ func TestTraps(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
 			var found []finding
 			for seed := uint64(11); seed < 15; seed++ {
 				w := newWorld(t, seed, warehouse.Raw)
