@@ -2,6 +2,7 @@ package consumer
 
 import (
 	"errors"
+	"fmt"
 	"hash/crc32"
 	"slices"
 	"strings"
@@ -155,6 +156,43 @@ func TestLaneTakesTheTopicIDOfTheFetch(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestLaneWritesEnvelopes: what is not JSON travels alone, marked as undecodable
+// and as it was, and so does a range that is skipped; both between envelopes. The
+// rig finds nothing in hand at the end, so what was charged was given back.
+func TestLaneWritesEnvelopes(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		route := Route{
+			Topic: "orders", Destination: "projects/p/topics/orders", Format: message.EnvelopeJSON, Skip: []Skip{{Partition: 0, From: 3, To: 5}},
+		}
+		r := newRouteRig(t, route, testSizes(), 0)
+		r.pub.script = func(*request) time.Duration { return 0 }
+		records := polled(0, 6)
+		for _, i := range []int{0, 2, 5} {
+			records[i].Value = []byte(`{"a":1}`)
+		}
+		r.fetch(kgo.FetchPartition{Records: records, HighWatermark: 6})
+		time.Sleep(2 * time.Second)
+		var got []string
+		for _, q := range r.pub.requests() {
+			reason := ""
+			if q.batch.Refusal != nil {
+				reason = string(q.batch.Refusal.Reason)
+			}
+			for _, m := range q.records {
+				got = append(got, fmt.Sprintf("%d %s %q", m.offset, reason, m.value[strings.LastIndexByte(m.value, ':')+1:]))
+			}
+		}
+		slices.Sort(got)
+		want := []string{
+			`0  "1}\"}"`, fmt.Sprintf("1 undecodable %q", strings.Repeat("v", 16)), `2  "1}\"}"`, `3 skipped ""`, `5  "1}\"}"`,
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("got  %q\nwant %q", got, want)
+		}
+		r.wantMark(0, 6)
+	})
 }
 
 // TestLaneNeverReusesASlabThatWasGivenUp: the transport may still read the slab

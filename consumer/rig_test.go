@@ -41,7 +41,11 @@ func testSizes() Sizes {
 // without a commit. At the end of the test nothing may be in hand.
 func newRig(t *testing.T, ordering Ordering, sizes Sizes, partitions ...int32) *rig {
 	t.Helper()
-	route := Route{Topic: "orders", Destination: "projects/p/topics/orders", Ordering: ordering}
+	return newRouteRig(t, Route{Topic: "orders", Destination: "projects/p/topics/orders", Ordering: ordering}, sizes, partitions...)
+}
+
+func newRouteRig(t *testing.T, route Route, sizes Sizes, partitions ...int32) *rig {
+	t.Helper()
 	r := &rig{
 		t: t, client: newPauser(), pub: &scriptedPublisher{}, ended: make(chan struct{}),
 		marks: map[int32][]kgo.EpochOffset{},
@@ -122,7 +126,7 @@ func (r *rig) fetch(fp kgo.FetchPartition) {
 	r.t.Helper()
 	var n int64
 	for _, rec := range fp.Records {
-		n += cost(rec)
+		n += r.lane.route.cost(rec)
 	}
 	r.gate.take("orders", n)
 	r.do(func(l *lane) { l.accept([16]byte{}, fp) })

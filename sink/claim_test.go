@@ -115,6 +115,35 @@ func TestClaim(t *testing.T) {
 	}
 }
 
+// A claim of an envelope is an envelope without its value: a subscription with
+// the table's schema would not take an empty message.
+func TestClaimOfAnEnvelope(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &shelf{}
+		b := newBench(t, storing(s))
+		e := message.NewEncoder("msk", "orders", destination, false)
+		e.Wrap(message.EnvelopeJSON)
+		value := []byte(`"` + strings.Repeat("v", message.MaxRequest) + `"`)
+		r := message.Record{Key: []byte("k"), Value: value, TimestampMs: -1, Offset: 7, LeaderEpoch: 5}
+		_, refusal := e.Measure(e.Partition([16]byte{1}, 3), &r)
+		batch := &message.Batch{Route: "orders", Head: e.Head(), Slab: e.AppendTo(nil), Starts: []int32{0}, Refusal: refusal,
+			Spans: []message.Span{{Partition: 3, First: 7, Last: 7, Next: 8, LeaderEpoch: 5, Records: 1}}}
+		if err := mustEnd(t, b.publish(t.Context(), batch), time.Second); err != nil {
+			t.Fatal(err)
+		}
+		stored := b.stored.Of(destination)
+		if len(stored) != 1 || !bytes.Equal(s.values[oversizeKey], value) || stored[0].Attributes[message.AttrValueURL] != "gs://bucket/"+oversizeKey {
+			t.Fatalf("%d stored, %d bytes in the store", len(stored), len(s.values[oversizeKey]))
+		}
+		want := `{"idempotency_key":"` + oversizeKey + `","kafka_cluster":"msk","kafka_topic":"orders","kafka_topic_id":"AQAAAAAAAAAAAAAAAAAAAA",` +
+			`"kafka_partition":3,"kafka_offset":7,"kafka_leader_epoch":5,"kafka_timestamp":null,"kafka_date":"1970-01-01","kafka_key":"aw==",` +
+			`"is_tombstone":false,"kafka_offset_gap":0,"headers":[],"value":null}`
+		if got := string(stored[0].Data); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	})
+}
+
 // A store that fails is tried again for ever, and nothing is published before
 // it has the value.
 func TestStoreFails(t *testing.T) {

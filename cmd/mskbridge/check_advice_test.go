@@ -9,6 +9,7 @@ import (
 	"github.com/mskbridge/mskbridge/internal/check"
 	"github.com/mskbridge/mskbridge/internal/config"
 	"github.com/mskbridge/mskbridge/internal/fault"
+	"github.com/mskbridge/mskbridge/internal/message"
 	"github.com/mskbridge/mskbridge/sink"
 )
 
@@ -30,6 +31,12 @@ func TestCheckGivesAdvice(t *testing.T) {
 	topic := func(i consumer.TopicInspection) func(*preflight) {
 		i.Topic = "orders"
 		return func(p *preflight) { p.topic(&i) }
+	}
+	values := func(o config.RouteOptions, value string) func(*preflight) {
+		return func(p *preflight) {
+			p.cfg.Routes = []config.Route{{Topic: "orders", RouteOptions: o}}
+			p.topic(&consumer.TopicInspection{Topic: "orders", MayRead: fault.Yes, Framing: message.FramingOf([]byte(value))})
+		}
 	}
 	group := func(g consumer.GroupInspection) func(*preflight) {
 		return func(p *preflight) { p.group(&consumer.Inspection{Group: g}) }
@@ -54,6 +61,11 @@ func TestCheckGivesAdvice(t *testing.T) {
 		do   func(*preflight)
 		want wanted
 	}{
+		{"envelope", values(config.RouteOptions{Format: config.FormatEnvelope}, "{}"), wanted{"topic orders", check.OK, "in envelopes; a BigQuery subscription to them needs use_table_schema", ""}},
+		{
+			"framed values as JSON", values(config.RouteOptions{Format: config.FormatEnvelope, Value: config.ValueJSON}, "\x00\x00\x00\x00\x11avro"),
+			wanted{"topic orders", check.Warn, "registry id 17; so they are not JSON", "set value: bytes"},
+		},
 		{"read is missing", topic(consumer.TopicInspection{MayRead: fault.No}), wanted{"topic orders", check.Fail, "not read", "grant kafka-cluster:ReadData on topic orders to " + role}},
 		{
 			"describe is missing", topic(consumer.TopicInspection{Err: errors.New("no"), Cause: consumer.Denied}),

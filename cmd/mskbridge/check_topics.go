@@ -11,6 +11,7 @@ import (
 	"github.com/mskbridge/mskbridge/internal/check"
 	"github.com/mskbridge/mskbridge/internal/config"
 	"github.com/mskbridge/mskbridge/internal/fault"
+	"github.com/mskbridge/mskbridge/internal/message"
 )
 
 // biggestMessage is what Pub/Sub takes in one request, in bytes.
@@ -46,9 +47,7 @@ func (p *preflight) topic(t *consumer.TopicInspection) {
 	case fault.Unknown:
 		p.Add(sectionTopics, what, check.Unknown, finding+kept(t)+"; whether it may be read is not verifiable: brokers do not report permissions", "")
 	}
-	if framing := t.Framing.String(); framing != "" {
-		p.Add(sectionTopics, what, check.OK, "values are framed: "+framing+"; the frame is published with them", "")
-	}
+	p.values(what, t)
 	if t.MaxMessageBytes > biggestMessage {
 		p.Add(sectionTopics, what, check.Warn, fmt.Sprintf("max.message.bytes is %s, Pub/Sub takes 10 MB: larger records %s", size(t.MaxMessageBytes), p.oversize(t.Topic)),
 			"lower max.message.bytes, or watch the dead-letter topic")
@@ -58,6 +57,26 @@ func (p *preflight) topic(t *consumer.TopicInspection) {
 			"start the bridge soon, or raise retention.ms until it has caught up")
 	}
 	p.commits(what, t)
+}
+
+// values adds what the values are, and what the route's format makes of them.
+func (p *preflight) values(what string, t *consumer.TopicInspection) {
+	framing, format := t.Framing.String(), message.Raw
+	for _, r := range p.cfg.Routes {
+		if r.Topic == t.Topic {
+			format = formatOf(r)
+		}
+	}
+	switch {
+	case framing != "" && format == message.EnvelopeJSON:
+		p.Add(sectionTopics, what, check.Warn, "values are framed: "+framing+"; so they are not JSON, and none would be published",
+			"set value: bytes for the route")
+	case framing != "":
+		p.Add(sectionTopics, what, check.OK, "values are framed: "+framing+"; the frame is published with them", "")
+	}
+	if format != message.Raw {
+		p.Add(sectionTopics, what, check.OK, "is published in envelopes; a BigQuery subscription to them needs use_table_schema and write_metadata", "")
+	}
 }
 
 // commits compares the committed offsets with the log.
