@@ -142,8 +142,8 @@ func members(columns map[string]cell, envelope []byte, f warehouse.Format) error
 			switch {
 			case f == warehouse.EnvelopeBytes:
 				mark = "from_base64(?)"
-			case value != nil:
-				mark, value = "CAST(? AS JSON)", string(raw)
+			case value != nil: // a string that holds JSON
+				mark = "CAST(CAST(? AS VARCHAR) AS JSON)"
 			}
 		}
 		columns[name] = cell{mark, value}

@@ -3,8 +3,6 @@ package duckdb
 import (
 	"cmp"
 	"crypto/sha256"
-	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -61,6 +59,9 @@ func newWorld(tb testing.TB, seed uint64, format warehouse.Format) *world {
 	}
 	w.recreate = genesis.Add(hours * 6 / 10)
 	encoder := message.NewEncoder("msk", topic, "projects/p/topics/"+topic, true)
+	encoder.Wrap(map[warehouse.Format]message.Format{
+		warehouse.Raw: message.Raw, warehouse.EnvelopeBytes: message.EnvelopeBytes, warehouse.EnvelopeJSON: message.EnvelopeJSON,
+	}[format])
 	for incarnation := range 2 {
 		id := [16]byte{0: byte(100 + 100*incarnation), 15: byte(seed)} // the older one sorts first
 		from, to := genesis, w.recreate
@@ -160,9 +161,6 @@ func (w *world) deliver(tb testing.TB, e *message.Encoder, part *message.Partiti
 		if err != nil {
 			tb.Fatal(err)
 		}
-		if w.spec.Format != warehouse.Raw {
-			d = envelope(tb, w.spec.Format, r, kafka.Gap)
-		}
 		w.messages++
 		d.MessageID, d.PublishTime = fmt.Sprint(w.messages), published
 		copies := 1
@@ -216,38 +214,6 @@ func (w *world) strangers() {
 		w.landings = append(w.landings, landing{d, d.PublishTime.Add(time.Minute)})
 		w.foreign++
 	}
-}
-
-// envelope writes a record as format envelope does.
-func envelope(tb testing.TB, f warehouse.Format, r record, gap int64) Delivery {
-	tb.Helper()
-	parts := keyParts(r.id)
-	object := map[string]any{
-		message.AttrIdempotencyKey: r.id.String(), message.ColCluster: r.id.Cluster, message.AttrTopic: r.id.Topic,
-		message.ColTopicID: parts[3], message.AttrPartition: r.id.Partition, message.AttrOffset: r.id.Offset,
-		message.ColLeaderEpoch: r.id.LeaderEpoch, message.ColTimestamp: nil, message.ColDate: dateOf(r),
-		message.AttrKey: nil, message.ColTombstone: r.kafka.Value == nil, message.AttrGap: gap,
-		message.ColHeaders: []map[string]string{{"name": "source", "value": "shop"}, {"name": "trace", "base64": "/wE="}},
-		message.ColValue:   nil,
-	}
-	if t, ok := timestampOf(r); ok {
-		object[message.ColTimestamp] = t.Format("2006-01-02T15:04:05.000000Z")
-	}
-	if r.kafka.Key != nil {
-		object[message.AttrKey] = base64.StdEncoding.EncodeToString(r.kafka.Key)
-	}
-	switch {
-	case r.kafka.Value == nil:
-	case f == warehouse.EnvelopeJSON:
-		object[message.ColValue] = json.RawMessage(r.kafka.Value)
-	default:
-		object[message.ColValue] = base64.StdEncoding.EncodeToString(r.kafka.Value)
-	}
-	data, err := json.Marshal(object)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return Delivery{Data: data, Attributes: map[string]string{}}
 }
 
 // beats orders two versions of a key: incarnation, partition, epoch, offset.
