@@ -95,6 +95,7 @@ const (
 	sectionTopics  = "kafka topics"
 	sectionGroup   = "kafka group"
 	sectionPubSub  = "pub/sub"
+	sectionBQ      = "bigquery"
 )
 
 // look gathers and adds all rows. An error is about the configuration.
@@ -115,14 +116,17 @@ func (p *preflight) look(ctx context.Context) error {
 	defer cancel()
 	kafka := start(asking, func(ctx context.Context) (*consumer.Inspection, error) { return consumer.Inspect(ctx, in) })
 	pubsub := start(asking, func(ctx context.Context) (*sink.Probed, error) { return sink.Probe(ctx, sinkOptions(p.cfg)) })
+	tables := start(asking, p.lookAtTables)
 	late, cancelLate := context.WithTimeout(ctx, checkLimit+checkGrace)
 	defer cancelLate()
 	inspection, kafkaErr := wait(late, kafka)
 	probed, pubsubErr := wait(late, pubsub)
+	found, tablesErr := wait(late, tables)
 
 	p.process(inspection, probed)
 	p.kafka(inspection, kafkaErr)
 	p.pubsub(inspection, probed, pubsubErr)
+	p.bigquery(found, tablesErr)
 	return nil
 }
 

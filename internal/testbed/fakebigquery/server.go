@@ -86,6 +86,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	case s.refused(w, r.Method, path):
 	case path == dataset:
 		answer(w, `{"datasetReference": {"projectId": %q, "datasetId": %q}, "location": "EU"}`, s.project, s.dataset)
+	case !strings.HasPrefix(path, dataset+"/"):
+		fail(w, http.StatusNotFound, "notFound", "Not found: Dataset "+s.project+":"+strings.Split(path, "/")[1])
 	default:
 		object, _ := strings.CutPrefix(path, dataset+"/")
 		resource, ok := s.existing[object]

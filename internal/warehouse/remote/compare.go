@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"cloud.google.com/go/bigquery"
@@ -88,8 +89,13 @@ func (c *Client) dataset(d *declaration) *bigquery.Dataset {
 func (c *Client) Dataset(ctx context.Context, project, dataset string) (location string, err error) {
 	d := c.dataset(&declaration{project: project, dataset: dataset})
 	have, err := d.Metadata(ctx)
-	if err != nil {
-		return "", c.explain("looking at dataset "+d.ProjectID+"."+d.DatasetID, err)
+	if err == nil {
+		return have.Location, nil
 	}
-	return have.Location, nil
+	name := d.ProjectID + "." + d.DatasetID
+	err = c.explain("looking at dataset "+name, err)
+	if p, ok := errors.AsType[*Problem](err); ok && p.Kind == Missing {
+		p.Advice = c.create("dataset", name)
+	}
+	return "", err
 }

@@ -28,6 +28,9 @@ func (d Difference) String() string {
 	return s
 }
 
+// Itself is what differs when an object is of another kind.
+const Itself = "it"
+
 const (
 	rebuild  = "cannot be changed in place: see docs/bigquery.md, Rebuild"
 	recreate = "drop it and apply again"
@@ -37,7 +40,7 @@ const (
 // columns that are no part of any statement of ours and may stay.
 func compareTable(want *declaration, have *bigquery.TableMetadata) (differences []Difference, notes []string) {
 	if have.Type != bigquery.RegularTable {
-		return []Difference{{What: "it", Have: strings.ToLower(string(have.Type)), Want: kindTable, Do: recreate}}, nil
+		return []Difference{{What: Itself, Have: strings.ToLower(string(have.Type)), Want: kindTable, Do: recreate}}, nil
 	}
 	path := "`" + want.String() + "`"
 	there := map[string]field{}
@@ -137,7 +140,7 @@ func mode(f field) string {
 
 func compareView(want *declaration, have *bigquery.TableMetadata) []Difference {
 	if have.Type != bigquery.ViewTable {
-		return []Difference{{What: "it", Have: strings.ToLower(string(have.Type)), Want: kindView, Do: recreate}}
+		return []Difference{{What: Itself, Have: strings.ToLower(string(have.Type)), Want: kindView, Do: recreate}}
 	}
 	return compareText(have.ViewQuery, want.body)
 }
@@ -145,7 +148,7 @@ func compareView(want *declaration, have *bigquery.TableMetadata) []Difference {
 func compareRoutine(want *declaration, have *bigquery.RoutineMetadata) (out []Difference) {
 	kind := map[string]string{kindFunction: "TABLE_VALUED_FUNCTION", kindProcedure: "PROCEDURE"}[want.kind]
 	if have.Type != kind {
-		return []Difference{{What: "it", Have: strings.ToLower(have.Type), Want: want.kind, Do: recreate}}
+		return []Difference{{What: Itself, Have: strings.ToLower(have.Type), Want: want.kind, Do: recreate}}
 	}
 	var arguments []field
 	for _, a := range have.Arguments {

@@ -49,6 +49,14 @@ func KindOf(err error) Kind {
 	return Other
 }
 
+// AdviceOf returns what an error says to do about it, "" for one that is no Problem.
+func AdviceOf(err error) string {
+	if p, ok := errors.AsType[*Problem](err); ok {
+		return p.Advice
+	}
+	return ""
+}
+
 // BigQuery names what it refuses in words only. Backquotes, quotes and full
 // stops around a name are not part of it.
 var (
