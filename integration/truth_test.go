@@ -21,6 +21,8 @@ import (
 // record offset. Safe for concurrent use.
 type truth struct {
 	seed maphash.Seed
+	// content takes the value out of what was published, nil where that is it.
+	content func(data []byte) []byte
 
 	mu    sync.Mutex // guards the rest
 	ids   map[string][16]byte
@@ -112,8 +114,11 @@ func (w *truth) arrived(attributes map[string]string, data []byte, id uint64) {
 	switch {
 	case !f.received:
 		f.received, f.copy, f.firstID = true, sum, id
-		f.data = maphash.Bytes(w.seed, data)
 		w.sums.received++
+		if w.content != nil && attributes[message.AttrParkedReason] == "" {
+			data = w.content(data)
+		}
+		f.data = maphash.Bytes(w.seed, data)
 		if attributes[message.AttrParkedReason] != "" {
 			f.parked = true
 			w.sums.parked++

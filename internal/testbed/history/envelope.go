@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"github.com/mskbridge/mskbridge/internal/testbed/fakepubsub"
 )
@@ -45,7 +46,7 @@ type envelope struct {
 func (h *History) unwrap(form Envelope, c *claim, m *fakepubsub.Message) (sums, error) {
 	raw := sumsOfMessage(m)
 	switch reason := string(m.Attribute("mskbridge_reason")); {
-	case reason == "undecodable" && (form != EnvelopeJSON || json.Valid(m.Data)):
+	case reason == "undecodable" && (form != EnvelopeJSON || utf8.Valid(m.Data) && json.Valid(m.Data)):
 		return raw, errors.New("a value was parked that can be decoded")
 	case reason != "" && reason != "refused":
 		return raw, nil
