@@ -94,7 +94,7 @@ func (c *Client) Dataset(ctx context.Context, project, dataset string) (location
 	}
 	name := d.ProjectID + "." + d.DatasetID
 	err = c.explain("looking at dataset "+name, err)
-	if p, ok := errors.AsType[*Problem](err); ok && p.Kind == Missing {
+	if p, ok := errors.AsType[*Error](err); ok && p.Kind == Missing {
 		p.Advice = c.create("dataset", name)
 	}
 	return "", err

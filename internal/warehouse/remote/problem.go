@@ -23,15 +23,15 @@ const (
 	TooMuch      // it would bill more bytes than allowed
 )
 
-// Problem is an error of BigQuery. Its text says what to do about it.
-type Problem struct {
+// Error is an error of BigQuery. Its text says what to do about it.
+type Error struct {
 	Kind   Kind
 	Advice string // one clause, "" for Other
 	text   string
 	err    error // the library's
 }
 
-func (p *Problem) Error() string {
+func (p *Error) Error() string {
 	if p.Advice == "" {
 		return p.text
 	}
@@ -39,19 +39,19 @@ func (p *Problem) Error() string {
 }
 
 // Unwrap returns the library's error, whose text says the same with more words.
-func (p *Problem) Unwrap() error { return p.err }
+func (p *Error) Unwrap() error { return p.err }
 
-// KindOf returns the kind of an error, Other for one that is no Problem.
+// KindOf returns the kind of an error, Other for one that is no Error.
 func KindOf(err error) Kind {
-	if p, ok := errors.AsType[*Problem](err); ok {
+	if p, ok := errors.AsType[*Error](err); ok {
 		return p.Kind
 	}
 	return Other
 }
 
-// AdviceOf returns what an error says to do about it, "" for one that is no Problem.
+// AdviceOf returns what an error says to do about it, "" for one that is no Error.
 func AdviceOf(err error) string {
-	if p, ok := errors.AsType[*Problem](err); ok {
+	if p, ok := errors.AsType[*Error](err); ok {
 		return p.Advice
 	}
 	return ""
@@ -74,7 +74,7 @@ func (c *Client) explain(doing string, err error) error {
 	if code == 0 && reason == "" {
 		return fmt.Errorf("%s: %w", doing, err)
 	}
-	p := &Problem{text: doing + ": " + message, err: err}
+	p := &Error{text: doing + ": " + message, err: err}
 	kind, name := named(message)
 	switch {
 	case reason == "bytesBilledLimitExceeded":

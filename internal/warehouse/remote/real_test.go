@@ -76,7 +76,8 @@ func queries(t *testing.T, c *Client) {
 			[]warehouse.Row{{"s": "it's", "b": true, "i": int64(7), "f": 1.5, "t": at, "d": warehouse.Date("2026-11-30")}},
 		},
 		{
-			"the empty string and the smallest numbers", "SELECT @s AS s, @b AS b, @i AS i", map[string]any{"s": "", "b": false, "i": int64(0)},
+			"the empty string and the smallest numbers", "SELECT @s AS s, @b AS b, @i AS i",
+			map[string]any{"s": "", "b": false, "i": int64(0)},
 			[]warehouse.Row{{"s": "", "b": false, "i": int64(0)}},
 		},
 		{
@@ -84,7 +85,8 @@ func queries(t *testing.T, c *Client) {
 			[]warehouse.Row{{"n": nil, "a": []any{int64(1), int64(2)}, "s": warehouse.Row{"x": int64(1), "y": "y"}, "b": []byte("ab")}},
 		},
 		{
-			"extents", "SELECT e.kafka_topic_id AS id, e.to_offset - e.from_offset AS n FROM UNNEST(@expected) AS e ORDER BY 2", map[string]any{"expected": extents},
+			"extents", "SELECT e.kafka_topic_id AS id, e.to_offset - e.from_offset AS n FROM UNNEST(@expected) AS e ORDER BY 2",
+			map[string]any{"expected": extents},
 			[]warehouse.Row{{"id": "id", "n": int64(2)}, {"id": "-", "n": int64(10)}},
 		},
 		{"no extents", "SELECT COUNT(*) AS n FROM UNNEST(@expected) AS e", map[string]any{"expected": []warehouse.Extent{}}, []warehouse.Row{{"n": int64(0)}}},

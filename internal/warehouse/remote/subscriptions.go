@@ -80,7 +80,7 @@ func (s *Subscriptions) Apply(ctx context.Context, want Subscription) error {
 		}
 		return nil
 	case f.Status == Unclear:
-		return &Problem{text: f.Problem}
+		return &Error{text: f.Problem}
 	case c.refused:
 		return fmt.Errorf("subscription %s: %v", want.Name(), c.differences[0])
 	}
@@ -98,7 +98,7 @@ func (s *Subscriptions) Apply(ctx context.Context, want Subscription) error {
 // named in the text of the answer.
 func refusal(doing string, want Subscription, err error) error {
 	st, _ := status.FromError(err)
-	p := &Problem{text: fmt.Sprintf("%s: %s: %s", doing, st.Code(), st.Message()), err: err}
+	p := &Error{text: fmt.Sprintf("%s: %s: %s", doing, st.Code(), st.Message()), err: err}
 	switch st.Code() { //nolint:exhaustive // the rest speaks for itself
 	case codes.PermissionDenied:
 		p.Kind = Denied
