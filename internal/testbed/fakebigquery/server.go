@@ -39,8 +39,11 @@ func Start(project, dataset string, objects ...Object) *Server {
 	return s
 }
 
-// Close ends the server.
-func (s *Server) Close() { s.http.Close() }
+// Close ends the server, and connections that were dialled and not used at once.
+func (s *Server) Close() {
+	s.http.CloseClientConnections()
+	s.http.Close()
+}
 
 // Address returns host:port, the value for BIGQUERY_EMULATOR_HOST.
 func (s *Server) Address() string { return s.http.Listener.Addr().String() }

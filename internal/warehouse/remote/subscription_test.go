@@ -7,6 +7,7 @@ import (
 
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/mskbridge/mskbridge/internal/testbed/fakepubsub"
@@ -149,6 +150,14 @@ func TestApplySubscriptionProblems(t *testing.T) {
 	server.RefuseAdmin(func(string, string) codes.Code { return codes.PermissionDenied })
 	if f := client.Compare(t.Context(), ordersSubscription()); f.Status != Unclear || f.Problem == "" {
 		t.Errorf("what may not be looked at: %+v", f)
+	}
+}
+
+func TestRefusalNamesTheServiceAgent(t *testing.T) {
+	const text = "Service account service-123@gcp-sa-pubsub.iam.gserviceaccount.com is missing permissions required to write to the BigQuery table: bigquery.tables.get, bigquery.tables.updateData."
+	err := refusal("creating", ordersSubscription(), status.Error(codes.InvalidArgument, text))
+	if KindOf(err) != Denied || !strings.HasPrefix(err.Error(), "grant roles/bigquery.dataEditor on the dataset of data-project.kafka.orders_raw to service-123@gcp-sa-pubsub") {
+		t.Error(err)
 	}
 }
 

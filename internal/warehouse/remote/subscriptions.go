@@ -3,6 +3,7 @@ package remote
 import (
 	"context"
 	"fmt"
+	"regexp"
 
 	pubsub "cloud.google.com/go/pubsub/v2/apiv1"
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
@@ -94,15 +95,24 @@ func (s *Subscriptions) Apply(ctx context.Context, want Subscription) error {
 	return nil
 }
 
+// agent is the account that writes for a subscription. Pub/Sub names it, with
+// one code or another, where it may not.
+var agent = regexp.MustCompile(`service-\d+@gcp-sa-pubsub\.iam\.gserviceaccount\.com`)
+
 // refusal names an error of Pub/Sub for people. A topic that is missing is
 // named in the text of the answer.
 func refusal(doing string, want Subscription, err error) error {
 	st, _ := status.FromError(err)
 	p := &Error{text: fmt.Sprintf("%s: %s: %s", doing, st.Code(), st.Message()), err: err}
+	if who := agent.FindString(st.Message()); who != "" {
+		p.Kind = Denied
+		p.Advice = "grant roles/bigquery.dataEditor on the dataset of " + want.Table + " to " + who
+		return p
+	}
 	switch st.Code() { //nolint:exhaustive // the rest speaks for itself
 	case codes.PermissionDenied:
 		p.Kind = Denied
-		p.Advice = "grant roles/pubsub.editor on project " + want.Project + ", and roles/bigquery.dataEditor on the dataset to Pub/Sub's service agent"
+		p.Advice = "grant roles/pubsub.editor on project " + want.Project
 	case codes.NotFound:
 		p.Kind = Missing
 		p.Advice = "create the topics first: gcloud pubsub topics create " + want.Topic
