@@ -126,8 +126,10 @@ func TestClaimOfAnEnvelope(t *testing.T) {
 		value := []byte(`"` + strings.Repeat("v", message.MaxRequest) + `"`)
 		r := message.Record{Key: []byte("k"), Value: value, TimestampMs: -1, Offset: 7, LeaderEpoch: 5}
 		_, refusal := e.Measure(e.Partition([16]byte{1}, 3), &r)
-		batch := &message.Batch{Route: "orders", Head: e.Head(), Slab: e.AppendTo(nil), Starts: []int32{0}, Refusal: refusal,
-			Spans: []message.Span{{Partition: 3, First: 7, Last: 7, Next: 8, LeaderEpoch: 5, Records: 1}}}
+		batch := &message.Batch{
+			Route: "orders", Head: e.Head(), Slab: e.AppendTo(nil), Starts: []int32{0}, Refusal: refusal,
+			Spans: []message.Span{{Partition: 3, First: 7, Last: 7, Next: 8, LeaderEpoch: 5, Records: 1}},
+		}
 		if err := mustEnd(t, b.publish(t.Context(), batch), time.Second); err != nil {
 			t.Fatal(err)
 		}

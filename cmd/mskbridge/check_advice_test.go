@@ -35,7 +35,7 @@ func TestCheckGivesAdvice(t *testing.T) {
 	values := func(o config.RouteOptions, value string) func(*preflight) {
 		return func(p *preflight) {
 			p.cfg.Routes = []config.Route{{Topic: "orders", RouteOptions: o}}
-			p.topic(&consumer.TopicInspection{Topic: "orders", MayRead: fault.Yes, Framing: message.FramingOf([]byte(value))})
+			p.topic(&consumer.TopicInspection{Topic: "orders", MayRead: fault.Yes, MaxMessageBytes: 8_000_000, Framing: message.FramingOf([]byte(value))})
 		}
 	}
 	group := func(g consumer.GroupInspection) func(*preflight) {
@@ -62,6 +62,7 @@ func TestCheckGivesAdvice(t *testing.T) {
 		want wanted
 	}{
 		{"envelope", values(config.RouteOptions{Format: config.FormatEnvelope}, "{}"), wanted{"topic orders", check.OK, "in envelopes; a BigQuery subscription to them needs use_table_schema", ""}},
+		{"larger in base64", values(config.RouteOptions{Format: config.FormatEnvelope}, "{}"), wanted{"topic orders", check.Warn, "max.message.bytes is 8.0 MB, Pub/Sub takes 10 MB, which is 7.5 MB in base64: larger", ""}},
 		{
 			"framed values as JSON", values(config.RouteOptions{Format: config.FormatEnvelope, Value: config.ValueJSON}, "\x00\x00\x00\x00\x11avro"),
 			wanted{"topic orders", check.Warn, "registry id 17; so they are not JSON", "set value: bytes"},

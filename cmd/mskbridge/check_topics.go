@@ -48,8 +48,12 @@ func (p *preflight) topic(t *consumer.TopicInspection) {
 		p.Add(sectionTopics, what, check.Unknown, finding+kept(t)+"; whether it may be read is not verifiable: brokers do not report permissions", "")
 	}
 	p.values(what, t)
-	if t.MaxMessageBytes > biggestMessage {
-		p.Add(sectionTopics, what, check.Warn, fmt.Sprintf("max.message.bytes is %s, Pub/Sub takes 10 MB: larger records %s", size(t.MaxMessageBytes), p.oversize(t.Topic)),
+	limit, takes := int64(biggestMessage), "Pub/Sub takes 10 MB"
+	if p.format(t.Topic) == message.EnvelopeBytes {
+		limit, takes = limit/4*3, takes+", which is 7.5 MB in base64"
+	}
+	if t.MaxMessageBytes > limit {
+		p.Add(sectionTopics, what, check.Warn, fmt.Sprintf("max.message.bytes is %s, %s: larger records %s", size(t.MaxMessageBytes), takes, p.oversize(t.Topic)),
 			"lower max.message.bytes, or watch the dead-letter topic")
 	}
 	if t.Old == fault.Yes {
@@ -61,12 +65,7 @@ func (p *preflight) topic(t *consumer.TopicInspection) {
 
 // values adds what the values are, and what the route's format makes of them.
 func (p *preflight) values(what string, t *consumer.TopicInspection) {
-	framing, format := t.Framing.String(), message.Raw
-	for _, r := range p.cfg.Routes {
-		if r.Topic == t.Topic {
-			format = formatOf(r)
-		}
-	}
+	framing, format := t.Framing.String(), p.format(t.Topic)
 	switch {
 	case framing != "" && format == message.EnvelopeJSON:
 		p.Add(sectionTopics, what, check.Warn, "values are framed: "+framing+"; so they are not JSON, and none would be published",
@@ -77,6 +76,16 @@ func (p *preflight) values(what string, t *consumer.TopicInspection) {
 	if format != message.Raw {
 		p.Add(sectionTopics, what, check.OK, "is published in envelopes; a BigQuery subscription to them needs use_table_schema and write_metadata", "")
 	}
+}
+
+// format is that of the topic's route.
+func (p *preflight) format(topic string) message.Format {
+	for _, r := range p.cfg.Routes {
+		if r.Topic == topic {
+			return formatOf(r)
+		}
+	}
+	return message.Raw
 }
 
 // commits compares the committed offsets with the log.
