@@ -9,8 +9,8 @@ TESTFLAGS         ?=
 # Packages whose tests run in virtual time. The tag makes the Kafka client use
 # locks that testing/synctest understands; without it a rebalance test hangs.
 VIRTUAL           := $(shell grep -rlE '"testing/synctest"' --include='*_test.go' . 2>/dev/null | xargs -r -n1 dirname | sort -u)
-# Packages with tests that need real parts.
-REAL              := $(shell grep -rlE '^//go:build .*integration' --include='*_test.go' . 2>/dev/null | xargs -r -n1 dirname | sort -u)
+# Packages with tests that need real parts; verify has modules of its own.
+REAL              := $(shell grep -rlE '^//go:build .*integration' --include='*_test.go' --exclude-dir=verify . 2>/dev/null | xargs -r -n1 dirname | sort -u)
 GOLANGCI          := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 
 .PHONY: help
@@ -59,15 +59,19 @@ bench: ## what the parts cost, then the whole path beside the textbook loop (3 m
 	$(GO) run ./bench
 
 .PHONY: integration
-integration: ## tests against a real Kafka and the Pub/Sub emulator; MSKBRIDGE_REQUIRE_PARTS=1 fails without them
+integration: ## tests against a real Kafka, the Pub/Sub emulator and a server of BigQuery's API; MSKBRIDGE_REQUIRE_PARTS=1 fails without them
 	$(GO) vet -tags integration $(REAL)
 	$(GO) test -tags integration -count 1 -p 1 -timeout 25m -v $(REAL)
 
 .PHONY: sql
-sql: ## the generated BigQuery SQL, executed and analysed by modules of their own; their first build takes minutes and 7 GB of memory
+sql: ## the generated BigQuery SQL, executed and analysed by modules of their own; their first build takes minutes and 7 GB of memory; SEEDS=n executes n histories
 	$(GO) test $(TESTFLAGS) ./internal/warehouse
 	cd verify/duckdb && $(GO) vet . && $(GO) test $(TESTFLAGS) -count 1 -timeout 20m .
 	cd verify/googlesql && $(GO) vet . && $(GO) test $(TESTFLAGS) -count 1 -timeout 20m .
+
+.PHONY: end-to-end
+end-to-end: ## real Kafka, the bridge killed again and again, the emulator, the generated SQL in DuckDB, and the audit (about 4 minutes); MSKBRIDGE_REQUIRE_PARTS=1 fails without them
+	cd verify/duckdb && $(GO) vet -tags integration . && $(GO) test -tags integration -count 1 -timeout 15m -v -run '^TestEndToEnd$$' .
 
 SIM_SEEDS ?= 2000
 SIM_FIRST ?= 1

@@ -38,7 +38,7 @@ func install(ctx context.Context) (string, error) {
 	if _, err := os.Stat(python); err == nil {
 		return python, nil
 	}
-	system, err := process.Find(part, "python3", "install Python 3.11 or newer with its venv module, or set BIGQUERY_EMULATOR_HOST to a running server")
+	system, err := process.Find(part, "python3", "install Python 3.11 or newer with its venv module")
 	if err != nil {
 		return "", err
 	}

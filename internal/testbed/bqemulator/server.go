@@ -33,19 +33,12 @@ var launcher []byte
 // the packages before, after their installation 15.
 const startLimit = 2 * time.Minute
 
-// Server is a running server, ours or somebody's. Safe for concurrent use.
+// Server is a running server. Safe for concurrent use.
 type Server struct {
 	address string
 	dir     string
-	process *process.Process // nil when it is not ours
+	process *process.Process // nil before it started
 }
-
-// Existing returns the address in BIGQUERY_EMULATOR_HOST, by which people who
-// have a server use it instead of a launched one, or "".
-func Existing() string { return os.Getenv("BIGQUERY_EMULATOR_HOST") }
-
-// Attach uses a server that runs already.
-func Attach(address string) *Server { return &Server{address: address} }
 
 // Start launches a server with nothing in it on a free loopback port and waits
 // until it answers. The first start on a machine installs it (some 150 MB from
@@ -140,21 +133,13 @@ func answers(ctx context.Context, address string) bool {
 // Address returns host:port, the value for BIGQUERY_EMULATOR_HOST.
 func (s *Server) Address() string { return s.address }
 
-// Log returns the last lines that the server wrote, "" when it is not ours.
-func (s *Server) Log(lines int) string {
-	if s.process == nil {
-		return ""
-	}
-	return s.process.Tail(lines)
-}
+// Log returns the last lines that the server wrote.
+func (s *Server) Log(lines int) string { return s.process.Tail(lines) }
 
-// Close ends the server, if it is ours.
+// Close ends the server.
 func (s *Server) Close() error {
 	if s.process != nil {
 		s.process.Kill()
-	}
-	if s.dir == "" {
-		return nil
 	}
 	return os.RemoveAll(s.dir)
 }
