@@ -208,7 +208,7 @@ func TestAuditShowsATable(t *testing.T) {
 		}
 	}
 	code, out, _ = runCommand("audit", "--dry-run")
-	if code != 0 || !strings.Contains(out, "would read 8.0 kB at most") {
+	if code != 0 || !strings.Contains(out, "would read 7.0 kB at most") {
 		t.Errorf("exit code %d, %s", code, out)
 	}
 }

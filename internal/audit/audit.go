@@ -19,7 +19,7 @@ const (
 	// older is how much older than Since a record's day may be that landed since.
 	older = 7 * 24 * time.Hour
 	// looks is how often raw is asked again while the audit settles.
-	looks = 3
+	looks = 2
 )
 
 // Options say what to audit. Every field but Begin, Latest, Skip and

@@ -296,16 +296,16 @@ func TestLimit(t *testing.T) {
 	w := newWorld(t)
 	w.partition(0, 10)
 	w.lose(0, 3)
-	w.estimates = 200_000 // of each of six, one of them three times
+	w.estimates = 200_000 // of each of six, one of them twice
 	reports, r := audited(t, w, nil)
-	if len(w.asked) > 0 || fault.Code(reports.Err()) != fault.CodeUnknown || !strings.Contains(r.Problems[0], "would read 1.6 MB, the limit is 1.0 MB: raise --max-bytes") {
+	if len(w.asked) > 0 || fault.Code(reports.Err()) != fault.CodeUnknown || !strings.Contains(r.Problems[0], "would read 1.4 MB, the limit is 1.0 MB: raise --max-bytes") {
 		t.Errorf("asked %v: %v", w.asked, r.Problems)
 	}
 	w.estimates = 100_000
 	synctest.Test(t, func(t *testing.T) {
 		reports, _ = audited(t, w, nil)
 	})
-	if reports.EstimatedBytes != 800_000 || reports.BilledBytes != 800_000 || w.limits[0] != 1_000_000 || w.limits[1] != 900_000 {
+	if reports.EstimatedBytes != 700_000 || reports.BilledBytes != 700_000 || w.limits[0] != 1_000_000 || w.limits[1] != 900_000 {
 		t.Errorf("estimated %d, billed %d, limits %v", reports.EstimatedBytes, reports.BilledBytes, w.limits)
 	}
 }

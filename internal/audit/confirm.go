@@ -168,8 +168,8 @@ func (a *auditor) settle(ctx context.Context) {
 		if n == 0 || a.doubt {
 			return
 		}
-		// Mostly seconds are enough: an eighth, three eighths, all.
-		until := a.Settle * time.Duration([looks]int{1, 3, 8}[i]) / 8
+		// Mostly seconds are enough: a quarter, then all.
+		until := a.Settle * time.Duration([looks]int{1, 4}[i]) / 4
 		a.progress(fmt.Sprintf("%d records are not in raw: waiting %s for rows on their way", n, (until - waited).Round(time.Second)))
 		timer := time.NewTimer(until - waited)
 		select {
