@@ -185,6 +185,29 @@ func TestReload(t *testing.T) {
 	}
 }
 
+// A route that gets another format has published all before in the old one, and
+// publishes all after in the new one, each record once.
+func TestReloadChangesTheFormat(t *testing.T) {
+	r := newReloading(t, "routes:\n  - topic: orders\n")
+	arrived := func() bool { n, _ := r.keys("orders", "orders"); return n == r.written["orders"] }
+	r.feed("orders")
+	r.await("the values are there", arrived)
+	before := r.status().RoutesFile.Version
+	r.reload("routes:\n  - topic: orders\n    format: envelope\n", "the file is in force", func(s admin.State) bool {
+		return s.RoutesFile.Rejected == "" && s.RoutesFile.Version != before && len(s.Routes) == 1 && s.Routes[0].Partitions == 3
+	})
+	r.feed("orders")
+	r.await("the envelopes are there", arrived)
+	for i, m := range r.keeps.Of(project + "orders") {
+		if wrapped := strings.HasPrefix(string(m.Data), `{"idempotency_key":"`+m.Attributes["idempotency_key"]+`",`); wrapped != (i >= 30) {
+			t.Fatalf("message %d is %.100q", i, m.Data)
+		}
+	}
+	if _, copies := r.keys("orders", "orders"); copies != r.written["orders"] {
+		t.Errorf("%d copies of %d records", copies, r.written["orders"])
+	}
+}
+
 // A destination that was wrong is put right without a restart, and a file that
 // is gone changes nothing.
 func TestReloadPutsAHeldRouteRight(t *testing.T) {

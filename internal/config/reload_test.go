@@ -25,6 +25,7 @@ func TestReload(t *testing.T) {
 		{name: "a route more", file: before + "  - topic: refunds\n", added: []string{"refunds"}},
 		{name: "a route less", file: "routes:\n  - topic: orders\n", removed: []string{"payments"}},
 		{name: "another destination", file: before + "    to: pay-events\n", changed: []string{"payments"}},
+		{name: "another format", file: before + "    format: envelope\n", changed: []string{"payments"}},
 		{name: "defaults for all", file: "defaults: {dead_letter: dead}\n" + before, changed: []string{"orders", "payments"}},
 		{
 			name: "all at once", file: "routes:\n  - topic: refunds\n  - topic: orders\n    on_poison: hold\n    dead_letter: dead\n",
