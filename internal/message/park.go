@@ -80,7 +80,9 @@ func unpack(field []byte, own int) unpacked {
 		case tagClaim:
 			m.claim = content
 		case tagOrderingKey:
-			m.order = content
+			if len(content) <= MaxOrderingKey && isText(content) {
+				m.order = content
+			}
 		case tagAttribute:
 			m.take(content)
 		}
