@@ -81,7 +81,7 @@ sim: ## SIM_SEEDS random scenarios of both sides in virtual time, from SIM_FIRST
 
 .PHONY: mutants
 mutants: ## planted bugs, each of which the tests must catch (about 30 minutes on two cores)
-	$(GO) test -tags mutants -count 1 -timeout 3h -v -run '^TestMutants$$' ./consumer ./internal/testbed/sim
+	$(GO) test -tags mutants -count 1 -timeout 3h -v -run '^TestMutants$$' ./consumer ./internal/audit ./internal/testbed/sim
 
 .PHONY: image
 image: ## the container image, built, inspected and run

@@ -158,6 +158,10 @@ func TestAudit(t *testing.T) {
 			prepare: func(w *world) { w.logs[1].committed, w.logs[1].since = 50, 40; w.lose(1, 5, 39, 40, 50, 60) },
 		},
 		{
+			name: "nor before the log begins, though it moved while Kafka was asked", want: "missing 1: 4", code: fault.CodeFailed,
+			prepare: func(w *world) { w.logs[1].start = 4; w.lose(1, 2, 3, 4) },
+		},
+		{
 			name: "a route that starts at latest begins with what landed first", want: "missing 0: 30", code: fault.CodeFailed,
 			change: func(o *Options) { o.Latest = true },
 			prepare: func(w *world) {
