@@ -57,6 +57,10 @@ func TestEndToEnd(t *testing.T) {
 				s.command(ctx, strings.Fields(line)[1:]...)
 			}
 			s.awaitBack(ctx, c.Landed)
+			s.merge(ctx, time.Now())
+			if n := count(ctx, t, s.DB, "SELECT count(*) FROM "+s.Table("log")); int64(n) != c.Landed {
+				t.Errorf("%d records in the log after the replay, want %d", n, c.Landed)
+			}
 			if r = s.audit(ctx); r.Result != "whole" || r.Totals.Landed != c.Landed {
 				t.Errorf("after the replay: %s, %d landed, %v", r.Result, r.Totals.Landed, r.Problems)
 			}
