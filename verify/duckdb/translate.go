@@ -146,7 +146,11 @@ func (x *translator) call(ts []token, i int) int {
 	case "STRUCT":
 		parts := make([]string, len(args))
 		for k, a := range args {
-			parts[k] = a[len(a)-1].text + " := " + x.text(a)
+			name := a[len(a)-1].text
+			if n := len(a); phrase(a, n-2, "AS") {
+				a = a[:n-2]
+			}
+			parts[k] = name + " := " + x.text(a)
 		}
 		x.put("struct_pack(" + strings.Join(parts, ", ") + ")")
 	case "UNNEST": // @expected is a subquery already

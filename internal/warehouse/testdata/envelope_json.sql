@@ -354,7 +354,7 @@ missing AS (
     kafka_cluster, kafka_topic_id, kafka_partition,
     SUM(to_offset - from_offset) AS offsets,
     COUNT(*) AS ranges,
-    ARRAY_AGG(STRUCT(from_offset, to_offset) ORDER BY from_offset LIMIT 1000) AS first_ranges
+    ARRAY_AGG(STRUCT(from_offset AS from_offset, to_offset AS to_offset) ORDER BY from_offset LIMIT 1000) AS first_ranges
   FROM gaps
   GROUP BY kafka_cluster, kafka_topic_id, kafka_partition
 ),
