@@ -52,6 +52,8 @@ type auditor struct {
 	sql      map[string]string // by name of the statement
 	limit    int64             // of bytes billed
 	failed   bool              // Kafka or BigQuery did not answer: nothing to compare
+	// oldest is that of suspects and before, by whose day the log is asked.
+	oldest time.Time
 	// doubt is set when the log or raw could not be asked a second time: then
 	// nothing may be called missing.
 	doubt bool
@@ -66,7 +68,7 @@ func plan(ctx context.Context, o Options, progress func(string)) (*auditor, erro
 		return nil, err
 	}
 	now := time.Now()
-	a := &auditor{Options: o, progress: progress, asked: now, sql: make(map[string]string), report: &Report{Route: o.Spec.Topic, Since: o.Since.UTC(), At: now.UTC()}}
+	a := &auditor{Options: o, progress: progress, asked: now, oldest: o.Since.Add(-older), sql: make(map[string]string), report: &Report{Route: o.Spec.Topic, Since: o.Since.UTC(), At: now.UTC()}}
 	for _, s := range statements {
 		a.sql[s.Name] = s.SQL
 	}
@@ -157,6 +159,7 @@ func (a *auditor) run(ctx context.Context, limit int64) {
 	a.explain()
 	a.askLog(ctx)
 	a.askKafka(ctx)
+	a.askOlder(ctx)
 	a.settle(ctx)
 	if ctx.Err() != nil {
 		a.doubt = true

@@ -130,6 +130,15 @@ func TestAudit(t *testing.T) {
 			},
 		},
 		{
+			name: "also when it is older than the time of the audit can be", want: "missing 0: 12", code: fault.CodeFailed,
+			prepare: func(w *world) {
+				w.lose(0, 10, 11, 12)
+				w.merged[0] = []int64{10, 11}
+				w.days = map[int64]time.Time{10: time.Now().AddDate(-1, 0, 0), 11: time.Now().AddDate(0, -2, 0)}
+			},
+			says: "2 records had landed before",
+		},
+		{
 			name: "what is on its way lands", want: "missing 0: 12", code: fault.CodeFailed,
 			prepare: func(w *world) {
 				w.lose(0, 12)

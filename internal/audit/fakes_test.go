@@ -42,9 +42,10 @@ type world struct {
 	queryErr            map[string]error // by name of the statement
 	estimates           int64            // of each statement
 	recreateAtReread    bool
-	deleted             int64 // below this, all is deleted once Kafka was asked
-	forgotten           int64 // partition that the answer about raw leaves out, if any
-	bound               int   // records that one reading looks at
+	days                map[int64]time.Time // of offsets that are not of today
+	deleted             int64               // below this, all is deleted once Kafka was asked
+	forgotten           int64               // partition that the answer about raw leaves out, if any
+	bound               int                 // records that one reading looks at
 
 	asked  []string // statements that ran
 	limits []int64
@@ -114,6 +115,9 @@ func (w *world) Reread(_ context.Context, _ string, n int32, r Range) (*Reread, 
 			out.Parked = append(out.Parked, at)
 		default:
 			out.Records = append(out.Records, at)
+			if day, old := w.days[o]; old && (out.Oldest.IsZero() || day.Before(out.Oldest)) {
+				out.Oldest = day
+			}
 		}
 		if len(out.Records) == w.bound {
 			out.Next = o + 1
@@ -139,7 +143,7 @@ func (w *world) Query(_ context.Context, q warehouse.Query, limit int64) ([]ware
 	case auditPartitions:
 		return w.partitions(q), w.estimates, nil
 	case auditFound:
-		return w.islands(q, func(n int32, o int64) bool { return slices.Contains(w.merged[n], o) }), w.estimates, nil
+		return w.islands(q, func(n int32, o int64) bool { return slices.Contains(w.merged[n], o) && w.within(q, o) }), w.estimates, nil
 	case auditLanded:
 		return w.islands(q, func(n int32, o int64) bool { return w.sees(q, n, o) }), w.estimates, nil
 	case auditUnmerged:
@@ -154,6 +158,12 @@ func (w *world) Query(_ context.Context, q warehouse.Query, limit int64) ([]ware
 	}
 	w.tb.Errorf("nobody knows %s", q.Name)
 	return nil, 0, nil
+}
+
+// within reports whether the day of an offset is one that is asked for.
+func (w *world) within(q warehouse.Query, o int64) bool {
+	day, old := w.days[o]
+	return !old || day.Format(time.DateOnly) >= string(q.Params["from_date"].(warehouse.Date))
 }
 
 // sees reports whether raw has an offset now, in the times of the query.

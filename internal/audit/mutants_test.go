@@ -28,6 +28,7 @@ var mutants = []struct { //nolint:gochecknoglobals // a table
 	{"a partition without a leader is whole", edit{"audit.go", "a.problem(fmt.Errorf(\"partition %d: %w\", e.Partition, e.Err))", ""}},
 	{"Kafka is not asked again", edit{"audit.go", "	a.askKafka(ctx)\n", "	for _, p := range a.report.Partitions {\n		p.suspects = p.candidates\n	}\n"}},
 	{"the log is not asked", edit{"audit.go", "	a.askLog(ctx)\n", ""}},
+	{"the log is not asked for older days", edit{"audit.go", "	a.askOlder(ctx)\n", ""}},
 	{"nobody waits", edit{"audit.go", "	a.settle(ctx)\n", ""}},
 	{"a stop proves that records are missing", edit{"audit.go", "	if ctx.Err() != nil {\n		a.doubt = true\n", "	if ctx.Err() != nil {\n"}},
 	{"doubt is forgotten", edit{"audit.go", "case a.doubt:", "case false:"}},

@@ -49,7 +49,7 @@ func (a *auditor) query(name string, extents []warehouse.Extent, until time.Time
 	day := func(t time.Time) warehouse.Date { return warehouse.Date(t.UTC().Format(time.DateOnly)) }
 	fromDate := day(a.Since.Add(-24 * time.Hour))
 	if name == auditFound {
-		fromDate = day(a.Since.Add(-older))
+		fromDate = day(a.oldest)
 	}
 	values := map[string]any{
 		"from_time": fromTime.UTC(), "to_time": until.UTC(),

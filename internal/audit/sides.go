@@ -51,4 +51,6 @@ type Reread struct {
 	Next    int64   // offsets from here on were not looked at
 	Records []Range // what the bridge would publish; all else is holes
 	Parked  []Range // what it would park for what the records are
+	// Oldest is the least timestamp of Records; zero when none has one.
+	Oldest time.Time
 }

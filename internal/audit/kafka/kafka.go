@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -88,7 +89,7 @@ func (s *Side) Reread(ctx context.Context, topic string, partition int32, r audi
 	p := done.Partitions[0]
 	look.mu.Lock()
 	defer look.mu.Unlock()
-	out := &audit.Reread{Start: r.From + p.Gone, Next: p.Next, Records: look.records, Parked: look.parked}
+	out := &audit.Reread{Start: r.From + p.Gone, Next: p.Next, Records: look.records, Parked: look.parked, Oldest: look.oldest}
 	switch enough := errors.Is(context.Cause(ctx), errEnough); {
 	case err != nil && !enough:
 		return nil, err
@@ -110,6 +111,7 @@ type looker struct {
 	records []audit.Range
 	parked  []audit.Range
 	bytes   int
+	oldest  time.Time
 }
 
 // Publish looks at a batch of one record.
@@ -122,10 +124,21 @@ func (l *looker) Publish(_ context.Context, b *message.Batch) error {
 			l.parked = append(l.parked, at)
 		} else {
 			l.records = append(l.records, at)
+			l.date(b)
 		}
 	}
 	if l.bytes += b.Size(); len(l.records)+len(l.parked) >= mostRecords || l.bytes >= mostBytes {
 		l.stop(errEnough)
 	}
 	return nil
+}
+
+// date keeps the least timestamp.
+func (l *looker) date(b *message.Batch) {
+	text, ok := message.Attribute(b.Part(0, b.Len()), message.AttrTimestamp)
+	if ms, err := strconv.ParseInt(text, 10, 64); ok && err == nil {
+		if at := time.UnixMilli(ms); l.oldest.IsZero() || at.Before(l.oldest) {
+			l.oldest = at
+		}
+	}
 }

@@ -91,7 +91,9 @@ func TestExtents(t *testing.T) {
 
 func TestReread(t *testing.T) {
 	s, k, c := start(t)
-	produce(t, c, 50, time.Now())
+	hourAgo := time.UnixMilli(time.Now().UnixMilli()).Add(-time.Hour)
+	produce(t, c, 49, time.Now())
+	produce(t, c, 1, hourAgo)
 	big := &kgo.Record{Topic: "orders", Partition: 1, Value: make([]byte, 10_000_001)}
 	if err := c.ProduceSync(t.Context(), big).FirstErr(); err != nil {
 		t.Fatal(err)
@@ -122,8 +124,8 @@ func TestReread(t *testing.T) {
 				t.Errorf("offset %d is not seen", o)
 			}
 		}
-		if got.Start != 10 || got.Next != 60 {
-			t.Errorf("start %d, next %d", got.Start, got.Next)
+		if got.Start != 10 || got.Next != 60 || !got.Oldest.Equal(hourAgo) {
+			t.Errorf("start %d, next %d, oldest %v, want %v", got.Start, got.Next, got.Oldest, hourAgo)
 		}
 	}
 	if got, err := s.Reread(t.Context(), "orders", 1, audit.Range{From: 0, To: 9}); err != nil || got.Start != 9 || len(got.Records) != 0 {
