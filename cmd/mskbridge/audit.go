@@ -93,7 +93,7 @@ func (f *auditFlags) parse(now time.Time) (asked auditAsked, err error) {
 	}
 	asked.limit = int64(bytes)
 	if ago, err := time.ParseDuration(f.since); err == nil {
-		asked.since = now.Add(-ago)
+		asked.since = now.Add(-ago).Truncate(time.Second)
 	} else if asked.since, err = time.Parse(time.RFC3339, f.since); err != nil {
 		return asked, fmt.Errorf("--since %q is neither an RFC 3339 time, such as 2026-01-02T15:04:05Z, nor how long ago, such as 24h", f.since)
 	}

@@ -68,7 +68,10 @@ func plan(ctx context.Context, o Options, progress func(string)) (*auditor, erro
 		return nil, err
 	}
 	now := time.Now()
-	a := &auditor{Options: o, progress: progress, asked: now, oldest: o.Since.Add(-older), sql: make(map[string]string), report: &Report{Route: o.Spec.Topic, Since: o.Since.UTC(), At: now.UTC()}}
+	a := &auditor{Options: o, progress: progress, asked: now, oldest: o.Since.Add(-older), sql: make(map[string]string), report: &Report{
+		Route: o.Spec.Topic, Since: o.Since.UTC(), At: now.UTC(),
+		Partitions: []*Partition{}, Others: []Other{}, Findings: []string{}, Problems: []string{}, Mend: []string{},
+	}}
 	for _, s := range statements {
 		a.sql[s.Name] = s.SQL
 	}
@@ -92,6 +95,9 @@ func plan(ctx context.Context, o Options, progress func(string)) (*auditor, erro
 // expect notes what must have landed of a partition.
 func (a *auditor) expect(e Extent) {
 	p := &Partition{Partition: e.Partition}
+	for _, list := range p.lists() {
+		*list = []Range{} // null would be a surprise in JSON
+	}
 	a.report.Partitions = append(a.report.Partitions, p)
 	switch {
 	case e.Err != nil:
@@ -218,9 +224,13 @@ func (p *Partition) unconfirm(s ranges) {
 	p.UnconfirmedRanges = p.list(append(p.UnconfirmedRanges, s...))
 }
 
+func (p *Partition) lists() []*[]Range {
+	return []*[]Range{&p.MissingRanges, &p.UnconfirmedRanges, &p.HoleRanges, &p.ExpiredRanges, &p.ParkedRanges, &p.SkippedRanges}
+}
+
 // list makes a list of ranges, cut where it is too long.
 func (p *Partition) list(s []Range) []Range {
-	out := union(s...)
+	out := append(ranges{}, union(s...)...)
 	if len(out) > mostListed {
 		p.Cut = true
 		out = out[:mostListed]

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -271,6 +272,9 @@ func TestAudit(t *testing.T) {
 				said := strings.Join(slices.Concat(r.Findings, r.Problems, r.Mend), "\n")
 				if !strings.Contains(said, test.says) {
 					t.Errorf("no %q in\n%s", test.says, said)
+				}
+				if text, err := json.Marshal(reports); err != nil || strings.Contains(string(text), "s\":null") {
+					t.Errorf("%v, a list is null in %s", err, text)
 				}
 				if test.check != nil {
 					test.check(t, w, r)

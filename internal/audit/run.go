@@ -24,7 +24,9 @@ func Run(ctx context.Context, routes []Options, limit int64, dry bool, progress 
 		reports.EstimatedBytes += a.report.EstimatedBytes
 	}
 	bytes := func(n int64) string { return humanize.Bytes(uint64(max(n, 0))) }
-	progress(fmt.Sprintf("reads %s at most, limit %s (--max-bytes)", bytes(reports.EstimatedBytes), bytes(limit)))
+	if reports.EstimatedBytes > 0 {
+		progress(fmt.Sprintf("reads %s at most, limit %s (--max-bytes)", bytes(reports.EstimatedBytes), bytes(limit)))
+	}
 	left := limit
 	for _, a := range all {
 		switch {

@@ -51,14 +51,14 @@ func (s *Side) Extents(ctx context.Context, topic string, since time.Time) (*aud
 		return nil, err
 	}
 	if found.Err != nil {
-		return nil, fmt.Errorf("asking Kafka: %w", found.Err)
+		return nil, fmt.Errorf("asking Kafka (mskbridge check says more): %w", found.Err)
 	}
 	t := found.Topics[0]
 	if t.Err != nil {
-		return nil, fmt.Errorf("asking Kafka for topic %s: %w", topic, t.Err)
+		return nil, fmt.Errorf("asking Kafka for topic %s (mskbridge check says more): %w", topic, t.Err)
 	}
 	if found.OffsetsErr != nil {
-		return nil, fmt.Errorf("asking Kafka for offsets of topic %s: %w", topic, found.OffsetsErr)
+		return nil, fmt.Errorf("asking Kafka for offsets of topic %s (mskbridge check says more): %w", topic, found.OffsetsErr)
 	}
 	out := &audit.Topic{ID: "-"}
 	if t.ID != [16]byte{} {
