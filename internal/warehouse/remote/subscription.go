@@ -3,6 +3,7 @@ package remote
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"regexp"
 	"strings"
 	"time"
@@ -142,6 +143,9 @@ func compareSubscription(want Subscription, have *pubsubpb.Subscription) (c chan
 		c.differences = append(c.differences, d)
 	}
 	differ("topic", have.GetTopic(), w.GetTopic(), "")
+	if have.GetDetached() {
+		differ("state", "detached, so it gets nothing", "attached", "")
+	}
 	differ("table", have.GetBigqueryConfig().GetTable(), w.GetBigqueryConfig().GetTable(), "")
 	c.filter(want, have, differ)
 	if c.refused {
@@ -149,7 +153,15 @@ func compareSubscription(want Subscription, have *pubsubpb.Subscription) (c chan
 	}
 	bq := have.GetBigqueryConfig()
 	differ("BigQuery settings", settings(bq), settings(w.GetBigqueryConfig()), "bigquery_config")
-	differ("message retention", days(have.GetMessageRetentionDuration().AsDuration()), days(w.GetMessageRetentionDuration().AsDuration()), "message_retention_duration")
+	if h, w := have.GetMessageRetentionDuration().AsDuration(), w.GetMessageRetentionDuration().AsDuration(); h > w {
+		c.refused = true
+		c.differences = append(c.differences, Difference{
+			What: "message retention", Have: days(h), Want: days(w),
+			Do: fmt.Sprintf("a shorter one would drop what still waits for the table: pass --retention-days %.0f, or shorten it yourself", math.Ceil(h.Hours()/24)),
+		})
+	} else {
+		differ("message retention", days(h), days(w), "message_retention_duration")
+	}
 	differ("expiration", expiration(have), expiration(w), "expiration_policy")
 	differ("dead-letter policy", deadLetters(have), deadLetters(w), "dead_letter_policy")
 	if have.GetRetryPolicy() == nil {

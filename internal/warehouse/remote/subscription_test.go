@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"google.golang.org/grpc/codes"
@@ -175,6 +176,9 @@ func TestCompareSubscription(t *testing.T) {
 		{name: "a filter that is not needed", change: func(s *pubsubpb.Subscription) { s.Filter = `attributes.kafka_topic = "orders"` }, note: "not needed"},
 		{name: "another filter", change: func(s *pubsubpb.Subscription) { s.Filter = `hasPrefix(attributes.kafka_topic, "o")` }, refused: true},
 		{name: "another topic", change: func(s *pubsubpb.Subscription) { s.Topic = deadTopic }, refused: true},
+		{name: "detached", change: func(s *pubsubpb.Subscription) { s.Detached = true }, refused: true},
+		{name: "keeps less", change: func(s *pubsubpb.Subscription) { s.MessageRetentionDuration = durationpb.New(24 * time.Hour) }, fields: []string{"message_retention_duration"}},
+		{name: "keeps more, which would be lost", change: func(s *pubsubpb.Subscription) { s.MessageRetentionDuration = durationpb.New(31 * 24 * time.Hour) }, refused: true},
 		{name: "no table at all", change: func(s *pubsubpb.Subscription) { s.BigqueryConfig = nil }, refused: true},
 		{name: "expires", change: func(s *pubsubpb.Subscription) { s.ExpirationPolicy = nil }, fields: []string{"expiration_policy"}},
 		{name: "drops what does not fit", change: func(s *pubsubpb.Subscription) { s.BigqueryConfig.DropUnknownFields = true }, fields: []string{"bigquery_config"}},
