@@ -91,7 +91,7 @@ func TestApplyTwice(t *testing.T) {
 	t.Setenv("BRIDGE_TOPICS", "orders,refunds=orders")
 	expectSQL(t, fault.CodeOK, []string{"exists, same", "note: it has no filter"}, "--apply", "--object", "raw", "--route", "orders")
 	// A longer retention means a raw table that lives longer: not for us to alter.
-	expectSQL(t, fault.CodeFailed, []string{"expiration of partitions is 30 days, generated 37 days: ALTER TABLE `kafka.orders_raw` SET OPTIONS", "nothing was changed"},
+	expectSQL(t, fault.CodeFailed, []string{"expiration of partitions is 30 days, generated 37 days: ALTER TABLE `example-project.kafka.orders_raw` SET OPTIONS", "nothing was changed"},
 		"--apply", "--object", "raw", "--route", "orders", "--retention-days", "14")
 }
 

@@ -43,6 +43,9 @@ type field struct {
 
 func (d *declaration) String() string { return d.dataset + "." + d.id }
 
+// path names it in statements for people, who run them in any project.
+func (d *declaration) path() string { return strings.TrimPrefix(d.project+"."+d.String(), ".") }
+
 // declare reads a statement of warehouse. It returns nil for one that makes
 // nothing, and an error for one that it does not understand.
 func declare(s warehouse.Statement) (*declaration, error) {

@@ -42,7 +42,7 @@ func compareTable(want *declaration, have *bigquery.TableMetadata) (differences 
 	if have.Type != bigquery.RegularTable {
 		return []Difference{{What: Itself, Have: strings.ToLower(string(have.Type)), Want: kindTable, Do: recreate}}, nil
 	}
-	path := "`" + want.String() + "`"
+	path := "`" + want.path() + "`"
 	there := map[string]field{}
 	for _, f := range columnsOf(have.Schema) {
 		there[strings.ToLower(f.name)] = f
@@ -84,7 +84,9 @@ func compareStorage(want *declaration, have *bigquery.TableMetadata) (out []Diff
 			out = append(out, Difference{What: what, Have: h, Want: w, Do: do})
 		}
 	}
-	set := func(option string) string { return fmt.Sprintf("ALTER TABLE `%s` SET OPTIONS (%s)", want, option) }
+	set := func(option string) string {
+		return fmt.Sprintf("ALTER TABLE `%s` SET OPTIONS (%s)", want.path(), option)
+	}
 	partition, cluster := "", ""
 	var expiry time.Duration
 	filter := have.RequirePartitionFilter
@@ -104,7 +106,7 @@ func compareStorage(want *declaration, have *bigquery.TableMetadata) (out []Diff
 		wanted = want.partition + " by day"
 	}
 	differ("partitioning", partition, wanted, rebuild)
-	differ("clustering", cluster, strings.Join(want.cluster, ", "), "bq update --clustering_fields="+strings.Join(want.cluster, ",")+" "+want.dataset+"."+want.id)
+	differ("clustering", cluster, strings.Join(want.cluster, ", "), "bq update --clustering_fields="+strings.Join(want.cluster, ",")+" "+strings.TrimPrefix(want.project+":"+want.String(), ":"))
 	differ("expiration of partitions", days(expiry), days(time.Duration(want.expiryDays)*24*time.Hour), set(fmt.Sprintf("partition_expiration_days = %s", orNull(want.expiryDays))))
 	differ("require_partition_filter", fmt.Sprint(filter), fmt.Sprint(want.requireFilter), set(fmt.Sprintf("require_partition_filter = %v", want.requireFilter)))
 	if !have.ExpirationTime.IsZero() {
@@ -168,6 +170,9 @@ func columnsOf(schema bigquery.Schema) []field {
 			bigquery.IntegerFieldType: "INT64", bigquery.FloatFieldType: "FLOAT64", bigquery.BooleanFieldType: "BOOL",
 		}[f.Type]
 		kind = cmp.Or(kind, string(f.Type))
+		if f.MaxLength > 0 { // none of ours has a limit
+			kind += fmt.Sprintf("(%d)", f.MaxLength)
+		}
 		if f.Type == bigquery.RecordFieldType {
 			kind = structOf(columnsOf(f.Schema))
 		}
