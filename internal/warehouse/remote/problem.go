@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 
 	"cloud.google.com/go/bigquery"
@@ -83,7 +84,7 @@ func (c *Client) explain(doing string, err error) error {
 		if m := billable.FindStringSubmatch(message); m != nil {
 			p.Advice = fmt.Sprintf("it would bill %s bytes: raise --max-bytes to that, or narrow the time with --since", m[1])
 		}
-	case reason == "accessDenied" || code == http.StatusForbidden && reason != "rateLimitExceeded" && reason != "quotaExceeded":
+	case reason == "accessDenied" || code == http.StatusForbidden && slices.Contains([]string{"", "forbidden", "insufficientPermissions"}, reason):
 		p.Kind, p.Advice = Denied, c.grant(kind, name, permission.FindString(message))
 	case code == http.StatusNotFound || reason == "notFound":
 		p.Kind, p.Advice = Missing, c.create(kind, name)

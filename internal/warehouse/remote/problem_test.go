@@ -28,6 +28,7 @@ func TestExplain(t *testing.T) {
 		{"table", answered(404, "notFound", "Not found: Table example-project:kafka.orders_raw was not found in location EU"), Missing, "table example-project.kafka.orders_raw is missing: mskbridge sql --apply makes it"},
 		{"bytes", answered(400, "bytesBilledLimitExceeded", "Query exceeded limit for bytes billed: 1000000. 10485760 or higher required."), TooMuch, "it would bill 10485760 bytes: raise --max-bytes to that"},
 		{"bytes within a job", &bigquery.Error{Reason: "bytesBilledLimitExceeded", Message: "Query exceeded limit for bytes billed."}, TooMuch, "more than --max-bytes allows"},
+		{"the API is off", answered(403, "accessNotConfigured", "BigQuery API has not been used in project 1 before or it is disabled."), Other, "running x: BigQuery API has not been used"},
 		{"too many requests", answered(403, "rateLimitExceeded", "Exceeded rate limits"), Other, "running x: Exceeded rate limits"},
 		{"no text", answered(500, "", ""), Other, "running x: Internal Server Error"},
 		{"not BigQuery's", errors.New("no route to host"), Other, "running x: no route to host"},
