@@ -79,11 +79,11 @@ func (p *preflight) bigquery(found []remote.Finding, err error) {
 		}
 		switch {
 		case f.Status == remote.Unclear:
-			p.Add(sectionBQ, what, check.Unknown, "not verifiable: "+f.Problem, "")
+			p.Add(sectionBQ, what, check.Unknown, "not verifiable: "+plain(f.Problem), "")
 		case f.Status == remote.Absent:
 			p.Add(sectionBQ, what, check.Fail, "does not exist: a BigQuery subscription has nowhere to write", "mskbridge sql --apply, or the statements of mskbridge sql")
 		case len(wrong) > 0:
-			p.Add(sectionBQ, what, check.Fail, strings.Join(wrong, "; "), "mskbridge sql --check says how to mend it")
+			p.Add(sectionBQ, what, check.Fail, plain(strings.Join(wrong, "; ")), "mskbridge sql --check says how to mend it")
 		default:
 			p.Add(sectionBQ, what, check.OK, "has the columns that a subscription writes", "")
 		}

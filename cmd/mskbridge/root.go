@@ -7,6 +7,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -31,8 +32,19 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	return fault.Code(err)
 }
 
-func oneLine(err error) string {
-	return strings.NewReplacer("\n", " ", "\r", " ").Replace(err.Error())
+func oneLine(err error) string { return plain(err.Error()) }
+
+// plain is text of a server for a terminal, which it must not steer.
+func plain(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case !unicode.IsPrint(r):
+			return unicode.ReplacementChar
+		}
+		return r
+	}, s)
 }
 
 func newRoot() *cobra.Command {

@@ -1,14 +1,17 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mskbridge/mskbridge/internal/fault"
 	"github.com/mskbridge/mskbridge/internal/testbed/fakebigquery"
 	"github.com/mskbridge/mskbridge/internal/testbed/fakepubsub"
+	"github.com/mskbridge/mskbridge/internal/warehouse"
 )
 
 // storedRaw and storedState are what BigQuery keeps of two tables, in its words.
@@ -158,6 +161,41 @@ func TestCheckThatCannotLook(t *testing.T) {
 	})
 	for _, args := range [][]string{{"--check"}, {"--apply"}, {"--apply", "--dry-run"}} {
 		expectSQL(t, fault.CodeFailed, []string{"dataset example-project.kafka is missing: bq --location=LOCATION mk --dataset example-project:kafka"}, args...)
+	}
+}
+
+func TestCheckEndsWhereNobodyAnswers(t *testing.T) {
+	newCloud(t, rawObject)
+	cfg, err := routesConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := openWarehouse(t.Context(), cfg, "example-project", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	late, cancel := context.WithDeadline(t.Context(), time.Unix(0, 0))
+	defer cancel()
+	_, _, err = look(late, client, warehouse.Statement{SQL: "CREATE TABLE `kafka.orders_raw` (x INT64);"})
+	if fault.Code(err) != fault.CodeUnknown {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestCheckOfNothingIsAList(t *testing.T) {
+	newCloud(t)
+	expectSQL(t, fault.CodeOK, []string{`"objects": []`}, "--check", "--object", "schedule", "--output", "json")
+}
+
+// The views of a dataset are written by whoever may, and read on a terminal.
+func TestTextOfServersSteersNoTerminal(t *testing.T) {
+	evil := strings.Replace(storedRejects, "NOT is_record", `'\u001b[2J\u009b2J\u202e'`, 1)
+	c := newCloud(t)
+	c.bq.Put(fakebigquery.Object{Path: "tables/orders_rejects", Resource: evil})
+	out, _, _ := runSQL(t, "--check", "--object", "views")
+	if strings.ContainsAny(out, "\x1b\u009b\u202e") || !strings.Contains(out, "- WHERE '\uFFFD[2J\uFFFD2J\uFFFD'") {
+		t.Errorf("%q", out)
 	}
 }
 

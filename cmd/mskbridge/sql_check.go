@@ -45,7 +45,7 @@ func (r *sqlRequest) compare(ctx context.Context, out io.Writer, cfg *config.Con
 	if err := hasDataset(ctx, client, specs[0]); err != nil {
 		return err
 	}
-	var found []remote.Finding
+	found := []remote.Finding{} // in JSON a list, also of nothing
 	for _, spec := range specs {
 		statements, err := warehouse.Render(spec, objects...)
 		if err != nil {
@@ -64,10 +64,16 @@ func (r *sqlRequest) compare(ctx context.Context, out io.Writer, cfg *config.Con
 	return r.showFindings(out, found)
 }
 
+// look looks at one object. Who does not answer about one is not asked about all
+// the others: that may take hours.
 func look(ctx context.Context, client *remote.Client, s warehouse.Statement) (remote.Finding, bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
-	return client.Compare(ctx, s)
+	f, ok, err := client.Compare(ctx, s)
+	if f.Status == remote.Unclear && ctx.Err() != nil {
+		err = fault.Exit(fault.CodeUnknown, errors.New(f.Problem))
+	}
+	return f, ok, err
 }
 
 // hasDataset fails when the dataset is missing, or nobody answers. That it may
@@ -134,15 +140,15 @@ func printFindings(out io.Writer, found []remote.Finding) {
 
 func printDetails(out io.Writer, f remote.Finding) {
 	if f.Problem != "" {
-		fmt.Fprintf(out, "           %s\n", f.Problem)
+		fmt.Fprintf(out, "           %s\n", plain(f.Problem))
 	}
 	for _, d := range f.Differences {
-		fmt.Fprintf(out, "           %s: %s\n", f.Object, d)
+		fmt.Fprintf(out, "           %s: %s\n", f.Object, plain(d.String()))
 		for _, line := range d.Lines {
-			fmt.Fprintf(out, "             %s\n", line)
+			fmt.Fprintf(out, "             %s\n", plain(line))
 		}
 	}
 	for _, note := range f.Notes {
-		fmt.Fprintf(out, "           note: %s\n", note)
+		fmt.Fprintf(out, "           note: %s\n", plain(note))
 	}
 }
