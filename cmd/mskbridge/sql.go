@@ -121,6 +121,8 @@ func (r *sqlRequest) objectsAsked() ([]warehouse.Object, error) {
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("--object: %w", err)
+	case r.retention < 1 || r.retention > 31:
+		return nil, fmt.Errorf("--retention-days %d: the retention of a subscription is 1 to 31 days", r.retention)
 	case r.check && r.apply:
 		return nil, errors.New("--check and --apply are two things: --apply --dry-run says what would be done")
 	case (r.check || r.apply) && r.out != "":

@@ -159,6 +159,7 @@ func TestCheckThatCannotLook(t *testing.T) {
 	c.bq.Refuse(func(_, path string) (int, string, string) {
 		return http.StatusNotFound, "notFound", "Not found: Dataset example-project:kafka"
 	})
+	expectSQL(t, fault.CodeUsage, []string{"1 to 31 days"}, "--check", "--retention-days", "40") // asks nobody
 	for _, args := range [][]string{{"--check"}, {"--apply"}, {"--apply", "--dry-run"}} {
 		expectSQL(t, fault.CodeFailed, []string{"dataset example-project.kafka is missing: bq --location=LOCATION mk --dataset example-project:kafka"}, args...)
 	}
