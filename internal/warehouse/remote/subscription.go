@@ -174,10 +174,13 @@ func compareSubscription(want Subscription, have *pubsubpb.Subscription) (c chan
 }
 
 // filter judges a filter, which cannot be changed. Without one, records of
-// other routes land among the rejects, which costs storage and nothing else.
+// other routes land among the rejects, which costs storage and nothing else, or
+// do not fit the table's schema.
 func (c *change) filter(want Subscription, have *pubsubpb.Subscription, differ func(what, h, w, field string)) {
 	switch f := have.GetFilter(); {
 	case f == want.filter():
+	case f == "" && want.TableSchema:
+		c.notes = append(c.notes, "it has no filter, so what other routes publish in another format is tried for hours and becomes dead letters; a filter cannot be added later")
 	case f == "":
 		c.notes = append(c.notes, "it has no filter, so records of other routes land in the rejects; a filter cannot be added later")
 	case f == want.TopicFilter:

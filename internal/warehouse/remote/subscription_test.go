@@ -206,6 +206,12 @@ func TestCompareSubscription(t *testing.T) {
 			}
 		})
 	}
+	schema := ordersSubscription()
+	schema.TableSchema = true
+	old := schema.message()
+	if schema.Shared = true; !strings.Contains(strings.Join(compareSubscription(schema, old).notes, "; "), "becomes dead letters") {
+		t.Error("nothing is said of messages that do not fit the schema")
+	}
 	have := ordersSubscription().message()
 	have.BigqueryConfig.ServiceAccountEmail = "writer@example-project.iam.gserviceaccount.com"
 	have.Labels = map[string]string{"team": "shop"}
