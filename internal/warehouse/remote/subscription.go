@@ -136,7 +136,8 @@ func compareSubscription(want Subscription, have *pubsubpb.Subscription) (c chan
 		d := Difference{What: what, Have: h, Want: w}
 		if field == "" {
 			c.refused = true
-			d.Do = "cannot be changed: delete it, once its backlog is written, and apply again; or " + want.Command()
+			// Messages that are published while there is none are nowhere.
+			d.Do = "cannot be changed: stop the bridge, delete it once its backlog is written, apply again, or by hand " + want.Command() + ", and only then start the bridge"
 		} else {
 			c.fields = append(c.fields, field)
 		}

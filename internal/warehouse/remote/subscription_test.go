@@ -124,7 +124,7 @@ func TestApplySubscription(t *testing.T) {
 	apply()
 
 	want.Table = "data-project.kafka.other_raw"
-	if f := expect(Different); f.Replaceable || !strings.Contains(f.Differences[0].String(), "cannot be changed") {
+	if f := expect(Different); f.Replaceable || !strings.Contains(f.Differences[0].String(), "cannot be changed: stop the bridge, delete it") {
 		t.Errorf("a subscription to another table: %+v", f)
 	}
 	if err := client.Apply(t.Context(), want); err == nil || server.Subscriptions()[want.Name()].GetBigqueryConfig().GetTable() == want.Table {
