@@ -10,4 +10,7 @@
 // quotas, and the bill. BigQuery reports conflicts by table, DuckDB by row: the
 // merge must not depend on the difference, since it updates one row of a table
 // that has one.
+//
+// With the build tag integration there is the whole way as well, from a real
+// Kafka through the bridge and the Pub/Sub emulator to the audit (end_test.go).
 package duckdb
