@@ -44,8 +44,9 @@ func (e *storeError) Error() string { return e.err.Error() }
 func (e *storeError) Unwrap() error { return e.err }
 
 // claim stores the value of a batch of one that no request can carry, and puts
-// a claim to it into the place of the message, which can be published then. It
-// returns an error only when ctx ends.
+// a claim to it into the place of the message, which can be published then. The
+// batch stays as it is when its key and headers alone, in an envelope, are too
+// large. It returns an error only when ctx ends.
 func (p *publication) claim(ctx context.Context) error {
 	field := p.batch.Part(0, 1)
 	value := message.Value(field)
@@ -71,6 +72,8 @@ func (p *publication) claim(ctx context.Context) error {
 		return err
 	}
 	p.route.stored.Add(1)
-	p.batch.Slab, p.batch.Starts, p.batch.Refusal = message.Claim(field, url, sum), []int32{0}, nil
+	if claim := message.Claim(field, url, sum); len(p.batch.Head)+len(claim) <= message.MaxRequest {
+		p.batch.Slab, p.batch.Starts, p.batch.Refusal = claim, []int32{0}, nil
+	}
 	return nil
 }

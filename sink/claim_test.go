@@ -115,33 +115,63 @@ func TestClaim(t *testing.T) {
 	}
 }
 
+// enveloped is a batch of one record, offset 7, in an envelope for a JSON column.
+func enveloped(key, value []byte) *message.Batch {
+	e := message.NewEncoder("msk", "orders", destination, false)
+	e.Wrap(message.EnvelopeJSON)
+	r := message.Record{Key: key, Value: value, TimestampMs: -1, Offset: 7, LeaderEpoch: 5}
+	_, refusal := e.Measure(e.Partition([16]byte{1}, 3), &r)
+	return &message.Batch{
+		Route: "orders", Head: e.Head(), Slab: e.AppendTo(nil), Starts: []int32{0}, Refusal: refusal,
+		Spans: []message.Span{{Partition: 3, First: 7, Last: 7, Next: 8, LeaderEpoch: 5, Records: 1}},
+	}
+}
+
 // A claim of an envelope is an envelope without its value: a subscription with
-// the table's schema would not take an empty message.
+// the table's schema would not take an empty message. A value that is no JSON is
+// stored all the same, since nothing else could hold it.
 func TestClaimOfAnEnvelope(t *testing.T) {
+	for name, value := range map[string]string{
+		"json": `"` + strings.Repeat("v", message.MaxRequest) + `"`, "not json": strings.Repeat("v", message.MaxRequest),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &shelf{}
+				b := newBench(t, storing(s))
+				if err := mustEnd(t, b.publish(t.Context(), enveloped([]byte("k"), []byte(value))), time.Second); err != nil {
+					t.Fatal(err)
+				}
+				stored := b.stored.Of(destination)
+				if len(stored) != 1 || string(s.values[oversizeKey]) != value || stored[0].Attributes[message.AttrValueURL] != "gs://bucket/"+oversizeKey {
+					t.Fatalf("%d stored, %d bytes in the store", len(stored), len(s.values[oversizeKey]))
+				}
+				want := `{"idempotency_key":"` + oversizeKey + `","kafka_cluster":"msk","kafka_topic":"orders","kafka_topic_id":"AQAAAAAAAAAAAAAAAAAAAA",` +
+					`"kafka_partition":3,"kafka_offset":7,"kafka_leader_epoch":5,"kafka_timestamp":null,"kafka_date":"1970-01-01","kafka_key":"aw==",` +
+					`"is_tombstone":false,"kafka_offset_gap":0,"headers":[],"value":null}`
+				if got := string(stored[0].Data); got != want {
+					t.Errorf("got  %s\nwant %s", got, want)
+				}
+			})
+		})
+	}
+}
+
+// Where key and headers alone are too much for an envelope, so is the claim: the
+// record is parked with its value, and never sent to be refused.
+func TestClaimThatIsTooLarge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &shelf{}
 		b := newBench(t, storing(s))
-		e := message.NewEncoder("msk", "orders", destination, false)
-		e.Wrap(message.EnvelopeJSON)
-		value := []byte(`"` + strings.Repeat("v", message.MaxRequest) + `"`)
-		r := message.Record{Key: []byte("k"), Value: value, TimestampMs: -1, Offset: 7, LeaderEpoch: 5}
-		_, refusal := e.Measure(e.Partition([16]byte{1}, 3), &r)
-		batch := &message.Batch{
-			Route: "orders", Head: e.Head(), Slab: e.AppendTo(nil), Starts: []int32{0}, Refusal: refusal,
-			Spans: []message.Span{{Partition: 3, First: 7, Last: 7, Next: 8, LeaderEpoch: 5, Records: 1}},
-		}
+		batch := enveloped(bytes.Repeat([]byte("k"), 8_000_000), []byte("17"))
 		if err := mustEnd(t, b.publish(t.Context(), batch), time.Second); err != nil {
 			t.Fatal(err)
 		}
-		stored := b.stored.Of(destination)
-		if len(stored) != 1 || !bytes.Equal(s.values[oversizeKey], value) || stored[0].Attributes[message.AttrValueURL] != "gs://bucket/"+oversizeKey {
-			t.Fatalf("%d stored, %d bytes in the store", len(stored), len(s.values[oversizeKey]))
+		parked := b.stored.Of(deadLetter)
+		if len(parked) != 1 || len(b.stored.Of(destination)) != 0 {
+			t.Fatalf("%d parked, %d delivered", len(parked), len(b.stored.Of(destination)))
 		}
-		want := `{"idempotency_key":"` + oversizeKey + `","kafka_cluster":"msk","kafka_topic":"orders","kafka_topic_id":"AQAAAAAAAAAAAAAAAAAAAA",` +
-			`"kafka_partition":3,"kafka_offset":7,"kafka_leader_epoch":5,"kafka_timestamp":null,"kafka_date":"1970-01-01","kafka_key":"aw==",` +
-			`"is_tombstone":false,"kafka_offset_gap":0,"headers":[],"value":null}`
-		if got := string(stored[0].Data); got != want {
-			t.Errorf("got  %s\nwant %s", got, want)
+		if k := parked[0]; string(k.Data) != "17" || k.Attributes[message.AttrParkedReason] != string(message.TooLarge) {
+			t.Errorf("parked %q as %s", k.Data, k.Attributes[message.AttrParkedReason])
 		}
 	})
 }

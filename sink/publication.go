@@ -52,11 +52,13 @@ func newPublication(s *Sink, r *route, b *message.Batch) *publication {
 // run returns nil when everything is settled, else the error of ctx.
 func (p *publication) run(ctx context.Context) error {
 	if r := p.batch.Refusal; r != nil && p.batch.Len() > 0 {
-		if r.Reason != message.TooLarge || p.route.Oversize != StoreOversize {
-			return p.settleRefused(ctx, r)
+		if r.Reason == message.TooLarge && p.route.Oversize == StoreOversize {
+			if err := p.claim(ctx); err != nil {
+				return err
+			}
 		}
-		if err := p.claim(ctx); err != nil {
-			return err
+		if p.batch.Refusal != nil {
+			return p.settleRefused(ctx, r)
 		}
 	}
 	for len(p.todo) > 0 {

@@ -36,7 +36,7 @@ func (r *Route) parks(reason message.Reason) bool {
 	case message.Skipped:
 		return r.DeadLetter != ""
 	case message.TooLarge:
-		return r.DeadLetter != "" && r.Oversize == ParkOversize
+		return r.DeadLetter != "" && r.Oversize != HoldOversize
 	default:
 		return r.DeadLetter != "" && !r.HoldPoison
 	}

@@ -147,12 +147,20 @@ func (e *Encoder) Measure(p *Partition, r *Record) (int, *Refusal) {
 	}
 	n := e.measure()
 	if refusal == nil && len(e.head)+n > MaxRequest {
-		refusal = &Refusal{TooLarge, fmt.Sprintf("a request with it alone has %d bytes, the limit is %d", len(e.head)+n, MaxRequest)}
+		refusal = tooLarge(len(e.head) + n)
 	}
 	if refusal != nil {
 		n = e.Refuse()
+		raw := len(e.head) + sizeField(len(e.attributes)+len(e.orderingKey)+sizeField(e.data))
+		if refusal.Reason == Undecodable && raw > MaxRequest { // no parked message could hold the value, a store can
+			refusal = tooLarge(raw)
+		}
 	}
 	return n, refusal
+}
+
+func tooLarge(size int) *Refusal {
+	return &Refusal{TooLarge, fmt.Sprintf("a request with it alone has %d bytes, the limit is %d", size, MaxRequest)}
 }
 
 // measure adds up the message and returns the bytes of its field.
