@@ -45,9 +45,11 @@ fmt: ## format as lint wants it
 	$(GOLANGCI) fmt
 
 .PHONY: tidy
-tidy: ## go.mod and go.sum are what the code needs
+tidy: ## go.mod and go.sum are what the code needs, here and in verify
 	$(GO) mod tidy -diff
 	$(GO) mod verify
+	cd verify/duckdb && $(GO) mod tidy -diff
+	cd verify/googlesql && $(GO) mod tidy -diff
 
 .PHONY: vuln
 vuln: ## known vulnerabilities in what is linked; says so when the database does not answer
