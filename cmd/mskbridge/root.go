@@ -34,8 +34,14 @@ func execute(args []string, stdout, stderr io.Writer) int {
 
 func oneLine(err error) string { return plain(err.Error()) }
 
-// plain is text of a server for a terminal, which it must not steer.
+// mostPlain bounds the text of a server, in bytes.
+const mostPlain = 10 << 10
+
+// plain is text of a server for a terminal, which it must not steer or fill.
 func plain(s string) string {
+	if len(s) > mostPlain {
+		s = strings.ToValidUTF8(s[:mostPlain], "") + "..."
+	}
 	return strings.Map(func(r rune) rune {
 		switch {
 		case unicode.IsSpace(r):

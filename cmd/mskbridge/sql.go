@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -55,10 +56,11 @@ Objects, in the order in which they are printed and must be created:
 All statements but schedule and audit may be run again at any time.
 docs/bigquery.md says which object to query when, and what they cost.
 
---check compares what exists in BigQuery with what would be generated. --apply
-creates what is missing, replaces views and procedures that differ, and makes
-the subscription that writes each raw table; it never alters or drops a table.
-A second --apply changes nothing.
+--check compares what exists in BigQuery with what would be generated; what
+--apply --dry-run says includes the subscriptions of Pub/Sub. --apply creates
+what is missing, replaces views and procedures that differ, and makes the
+subscription that writes each raw table; it never alters or drops a table. A
+second --apply changes nothing.
 
 Exit codes: 0 printed, the same, or applied; 1 something is missing or differs,
 or applying failed; 2 configuration or usage; 3 could not find out.`,
@@ -83,7 +85,7 @@ or applying failed; 2 configuration or usage; 3 could not find out.`,
 	f.BoolVar(&r.dryRun, "dry-run", false, "with --apply: say what would be done, and do nothing")
 	f.BoolVar(&r.noDeadLetter, "no-dead-letter", false, "with --apply: make subscriptions of routes without dead_letter; what does not fit is delivered again until the retention ends")
 	f.StringVar(&r.output, "output", "table", "with --check: table or json")
-	f.StringVar(&r.location, "location", "", "with --check and --apply: where BigQuery's jobs run, for example EU; without it, where the dataset is")
+	f.StringVar(&r.location, "location", "", "with --apply: where BigQuery's jobs run, for example EU; without it, where the dataset is")
 	return cmd
 }
 
@@ -96,14 +98,17 @@ func (r *sqlRequest) run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if r.check || r.apply {
-		if err := cfg.ResolveProject(ctx, config.MetadataProject); err != nil {
-			return err
-		}
-	}
 	specs, err := r.specs(cfg)
 	if err != nil {
 		return err
+	}
+	if (r.check || r.apply) && cfg.NeedsProject() {
+		if err := cfg.ResolveProject(ctx, config.MetadataProject); err != nil {
+			return err
+		}
+		if specs, err = r.specs(cfg); err != nil {
+			return err
+		}
 	}
 	switch {
 	case r.check:
@@ -127,14 +132,16 @@ func (r *sqlRequest) objectsAsked() ([]warehouse.Object, error) {
 		return nil, errors.New("--check and --apply are two things: --apply --dry-run says what would be done")
 	case (r.check || r.apply) && r.out != "":
 		return nil, errors.New("--out is for SQL that is only printed")
+	case r.apply && len(objects) > 0 && !slices.ContainsFunc(objects, warehouse.Object.Exists):
+		return nil, errors.New("--apply has nothing to do with schedule and audit: they are run, not created")
 	case !r.apply && (r.dryRun || r.noDeadLetter):
 		return nil, errors.New("--dry-run and --no-dead-letter come with --apply")
 	case r.output != "table" && r.output != "json":
 		return nil, fmt.Errorf("--output %q is not table or json", r.output)
 	case !r.check && r.output != "table":
 		return nil, errors.New("--output json comes with --check")
-	case !r.check && !r.apply && r.location != "":
-		return nil, errors.New("--location comes with --check or --apply")
+	case !r.apply && r.location != "":
+		return nil, errors.New("--location comes with --apply: only that runs jobs")
 	}
 	return objects, nil
 }
@@ -222,7 +229,10 @@ func pickRoutes(all []config.Route, topics []string) ([]config.Route, error) {
 		names = append(names, route.Topic)
 	}
 	var out []config.Route
-	for _, topic := range topics {
+	for i, topic := range topics {
+		if slices.Contains(topics[:i], topic) {
+			continue
+		}
 		route, ok := known[topic]
 		if !ok {
 			return nil, fault.Exit(fault.CodeUsage, fmt.Errorf("--route: no route has the topic %q; there are %s", topic, strings.Join(names, ", ")))

@@ -53,11 +53,13 @@ func (r *sqlRequest) provision(ctx context.Context, out io.Writer, cfg *config.C
 	if err := hasDataset(ctx, client, specs[0]); err != nil {
 		return err
 	}
-	pubsub, err := remote.OpenSubscriptions(ctx, cfg.PubSubEndpoint, cfg.EmulatorHost)
-	if err != nil {
-		return fault.Exit(fault.CodeUnknown, err)
+	var pubsub *remote.Subscriptions
+	if len(subscriptions) > 0 {
+		if pubsub, err = remote.OpenSubscriptions(ctx, cfg.PubSubEndpoint, cfg.EmulatorHost); err != nil {
+			return fault.Exit(fault.CodeUnknown, err)
+		}
+		defer pubsub.Close()
 	}
-	defer pubsub.Close()
 	var plan []step
 	for i, spec := range specs {
 		steps, err := statementSteps(ctx, client, spec, objects)
@@ -66,7 +68,11 @@ func (r *sqlRequest) provision(ctx context.Context, out io.Writer, cfg *config.C
 		}
 		plan = append(plan, steps...)
 		if len(subscriptions) > 0 {
-			plan = append(plan, subscriptionStep(ctx, pubsub, subscriptions[i]))
+			step, err := subscriptionStep(ctx, pubsub, subscriptions[i])
+			if err != nil {
+				return err
+			}
+			plan = append(plan, step)
 		}
 	}
 	if err := refuse(out, plan); err != nil {
@@ -102,10 +108,16 @@ func statementSteps(ctx context.Context, client *remote.Client, spec warehouse.S
 	return steps, nil
 }
 
-func subscriptionStep(ctx context.Context, pubsub *remote.Subscriptions, s remote.Subscription) step {
+// subscriptionStep looks at a subscription. As look does, it asks nobody again
+// who does not answer.
+func subscriptionStep(ctx context.Context, pubsub *remote.Subscriptions, s remote.Subscription) (step, error) {
 	asking, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
-	return step{pubsub.Compare(asking, s), func(ctx context.Context) error { return pubsub.Apply(ctx, s) }}
+	f := pubsub.Compare(asking, s)
+	if f.Status == remote.Unclear && asking.Err() != nil {
+		return step{}, fault.Exit(fault.CodeUnknown, errors.New(f.Problem))
+	}
+	return step{f, func(ctx context.Context) error { return pubsub.Apply(ctx, s) }}, nil
 }
 
 // subscriptions are those of the specs, in their order; none where the raw

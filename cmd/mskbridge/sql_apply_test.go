@@ -112,6 +112,7 @@ func TestApplyReplacesWhatIsText(t *testing.T) {
 		c.bq.Put(v)
 	}
 	expectSQL(t, fault.CodeFailed, []string{"different  kafka.orders_rejects (view)", "- WHERE FALSE\n", "+ WHERE NOT is_record\n"}, "--check", "--object", "views")
+	t.Setenv("PUBSUB_EMULATOR_HOST", "") // views have no subscription: Pub/Sub is not asked
 	expectSQL(t, fault.CodeOK, []string{"kafka.orders_rejects (view): replaced"}, "--apply", "--object", "views")
 	expectSQL(t, fault.CodeFailed, []string{"same       kafka.orders_rejects (view)"}, "--check", "--object", "views")
 }
@@ -162,6 +163,12 @@ func TestCheckThatCannotLook(t *testing.T) {
 	expectSQL(t, fault.CodeUsage, []string{"1 to 31 days"}, "--check", "--retention-days", "40") // asks nobody
 	for _, args := range [][]string{{"--check"}, {"--apply"}, {"--apply", "--dry-run"}} {
 		expectSQL(t, fault.CodeFailed, []string{"dataset example-project.kafka is missing: bq --location=LOCATION mk --dataset example-project:kafka"}, args...)
+	}
+}
+
+func TestPlainIsBounded(t *testing.T) {
+	if got := plain(strings.Repeat("é", 20<<10) + "\x1b"); len(got) > mostPlain+3 || !strings.HasSuffix(got, "é...") {
+		t.Errorf("%d bytes", len(got))
 	}
 }
 

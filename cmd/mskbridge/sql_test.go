@@ -82,6 +82,8 @@ func TestSQLUsage(t *testing.T) {
 		{"argument", []string{"orders"}, "--help"},
 		{"both", []string{"--check", "--apply"}, "two things"},
 		{"dry run of nothing", []string{"--dry-run"}, "come with --apply"},
+		{"nothing that stays", []string{"--apply", "--object", "schedule,audit"}, "they are run, not created"},
+		{"place of jobs that do not run", []string{"--check", "--location", "EU"}, "--location comes with --apply"},
 		{"files of a comparison", []string{"--check", "--out", "x"}, "only printed"},
 		{"JSON of an application", []string{"--apply", "--output", "json"}, "comes with --check"},
 		{"output that is none", []string{"--check", "--output", "yaml"}, "table or json"},
@@ -92,6 +94,14 @@ func TestSQLUsage(t *testing.T) {
 		if code != fault.CodeUsage || !strings.Contains(errs, test.want) || out != "" {
 			t.Errorf("%s: exit %d, %q, want %q", test.name, code, errs, test.want)
 		}
+	}
+}
+
+func TestSQLTakesARouteOnce(t *testing.T) {
+	t.Setenv("BRIDGE_TOPICS", "orders,payments")
+	out, _, code := runSQL(t, "--object", "schedule", "--route", "payments", "--route", "payments,orders")
+	if code != fault.CodeOK || strings.Count(out, "payments_merge`") != 1 || strings.Count(out, "orders_merge`") != 1 {
+		t.Errorf("exit %d:\n%s", code, out)
 	}
 }
 

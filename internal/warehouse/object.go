@@ -25,6 +25,9 @@ func Objects() []Object {
 	return []Object{ObjectRaw, ObjectViews, ObjectLog, ObjectCurrent, ObjectMerge, ObjectSchedule, ObjectAudit}
 }
 
+// Exists reports whether the statements of an object make something that stays.
+func (o Object) Exists() bool { return o != ObjectSchedule && o != ObjectAudit }
+
 // ParseObjects checks names of objects.
 func ParseObjects(names []string) ([]Object, error) {
 	var out []Object

@@ -2,6 +2,7 @@ package remote
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -73,6 +74,12 @@ func (c *Client) explain(doing string, err error) error {
 	}
 	code, reason, message := answer(err)
 	if code == 0 && reason == "" {
+		switch {
+		case errors.Is(err, context.DeadlineExceeded):
+			doing += ": BigQuery did not answer in time"
+		case errors.Is(err, context.Canceled):
+			doing += ": stopped"
+		}
 		return fmt.Errorf("%s: %w", doing, err)
 	}
 	p := &Error{text: doing + ": " + message, err: err}
