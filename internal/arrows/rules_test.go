@@ -96,9 +96,9 @@ func domains() []domain {
 // are measured as the reader scrolls them, everything included.
 const (
 	coreBudget = 6000 // docs/adr/0005-budget-of-lines.md; consumer, sink and internal/message
-	restBudget = 9000
-	fileLimit  = 400 // any Go file, tests too, is shorter
-	funcLimit  = 60  // any function outside tests is shorter
+	restBudget = 9500 // docs/adr/0007-budget-of-the-rest.md
+	fileLimit  = 400  // any Go file, tests too, is shorter
+	funcLimit  = 60   // any function outside tests is shorter
 )
 
 // within reports whether path is tree or below it.
