@@ -253,7 +253,7 @@ func TestEachStatementIsExecuted(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if !s.warehouse.executed[st.Name] {
+			if _, ok := s.warehouse.executed.Load(st.Name); !ok {
 				t.Errorf("%s: %s is never executed", format, st.Name)
 			}
 		}

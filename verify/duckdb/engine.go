@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	_ "github.com/duckdb/duckdb-go/v2" // the driver named duckdb
@@ -17,7 +18,7 @@ import (
 type Warehouse struct {
 	DB         *sql.DB
 	procedures map[string][]token // by path, from the parameters on
-	executed   map[string]bool    // names of statements
+	executed   sync.Map           // names of statements; runs go side by side
 	audits     map[string]string
 	stem       string
 	format     warehouse.Format
@@ -31,7 +32,7 @@ func Open(ctx context.Context, spec warehouse.Spec, statements []warehouse.State
 		return nil, err
 	}
 	w := &Warehouse{
-		DB: db, procedures: make(map[string][]token), executed: make(map[string]bool),
+		DB: db, procedures: make(map[string][]token),
 		audits: make(map[string]string), stem: warehouse.Stem(spec.Topic), format: spec.Format,
 	}
 	for _, m := range append([]string{"SET TimeZone = 'UTC'", "SET threads = 1"}, macros()...) {
@@ -67,7 +68,7 @@ func (w *Warehouse) create(ctx context.Context, s warehouse.Statement) error {
 		w.procedures[ts[4].text] = ts[5:]
 		return nil
 	}
-	w.executed[s.Name] = true
+	w.executed.Store(s.Name, true)
 	_, err = w.DB.ExecContext(ctx, translate(ts[:len(ts)-1], nil))
 	return err
 }
@@ -113,7 +114,8 @@ func (w *Warehouse) call(ctx context.Context, ts []token, now time.Time, turn fu
 		return err
 	}
 	r.assign(body[1].text, value[0])
-	w.executed["merge_procedure"], w.executed["schedule_call"] = true, true
+	w.executed.Store("merge_procedure", true)
+	w.executed.Store("schedule_call", true)
 	return r.block(ctx, body[end+2:len(body)-2])
 }
 

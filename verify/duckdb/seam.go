@@ -33,7 +33,7 @@ func (s Seam) Query(ctx context.Context, q warehouse.Query, maxBytes int64) ([]w
 
 // Run executes a query in GoogleSQL at a time.
 func (w *Warehouse) Run(ctx context.Context, q warehouse.Query, now time.Time) ([]warehouse.Row, error) {
-	w.executed[q.Name] = true
+	w.executed.Store(q.Name, true)
 	parameters := map[string]string{"@@now": stamp(now)}
 	for name, value := range q.Params {
 		text, err := parameter(value)
