@@ -34,7 +34,8 @@ type Range struct {
 	Since, Until time.Time
 }
 
-func (r Range) check() error {
+// Check reports whether there can be such a range.
+func (r Range) Check() error {
 	switch {
 	case !r.Since.IsZero() && !r.Until.After(r.Since):
 		return fmt.Errorf("the range from %s until %s is empty", r.Since.Format(time.RFC3339), r.Until.Format(time.RFC3339))
@@ -121,7 +122,7 @@ func Replay(ctx context.Context, o ReplayOptions, p Publisher) (*Replayed, error
 	if k < 0 {
 		return nil, fault.Exit(fault.CodeUsage, fmt.Errorf("no route has the topic %q", o.Topic))
 	}
-	if err := cmp.Or(o.Range.check(), o.Options.check()); err != nil {
+	if err := cmp.Or(o.Range.Check(), o.Options.check()); err != nil {
 		return nil, fault.Exit(fault.CodeUsage, err)
 	}
 	if o.Events == nil {

@@ -103,8 +103,14 @@ func (f *replayFlags) parse(given func(string) bool) (r consumer.Range, err erro
 }
 
 func (f *replayFlags) run(ctx context.Context, asked consumer.Range, out, progress io.Writer) error {
+	if err := asked.Check(); err != nil {
+		return fault.Exit(fault.CodeUsage, err)
+	}
 	cfg, err := config.Load()
 	if err != nil {
+		return err
+	}
+	if _, err := pickRoutes(cfg.Routes, []string{f.route}); err != nil {
 		return err
 	}
 	if err := cfg.ResolveProject(ctx, config.MetadataProject); err != nil {

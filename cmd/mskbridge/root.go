@@ -66,16 +66,31 @@ line of them or a routes file: see "mskbridge config reference".
 
 Exit codes: 0 clean stop, 1 failed or found something, 2 configuration or
 usage, 3 could not find out.`,
-		Args:          usage(cobra.NoArgs),
+		Version:       versionText(),
+		Args:          usage(knownCommand),
 		RunE:          runBridge,
 		SilenceErrors: true,
 		SilenceUsage:  true,
+
+		SuggestionsMinimumDistance: 2,
 	}
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fault.Exit(fault.CodeUsage, fmt.Errorf("%w; see %q", err, cmd.CommandPath()+" --help"))
 	})
 	root.AddCommand(newRun(), newCheck(), newConfig(), newDemo(), newReplay(), newSQL(), newAudit(), newVersion())
 	return root
+}
+
+// knownCommand refuses a first word that is no command, and names the nearest.
+func knownCommand(root *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if near := root.SuggestionsFor(args[0]); len(near) > 0 {
+		return fmt.Errorf("%q is not a command; did you mean %s?", args[0], near[0])
+	}
+	return fmt.Errorf("%q is not a command", args[0])
 }
 
 // usage gives what a check of arguments finds the exit code of a usage error.
