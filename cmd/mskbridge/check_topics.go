@@ -54,7 +54,7 @@ func (p *preflight) topic(t *consumer.TopicInspection) {
 	}
 	if t.MaxMessageBytes > limit {
 		p.Add(sectionTopics, what, check.Warn, fmt.Sprintf("max.message.bytes is %s, %s: larger records %s", size(t.MaxMessageBytes), takes, p.oversize(t.Topic)),
-			"lower max.message.bytes, or watch the dead-letter topic")
+			"lower max.message.bytes, or choose with on_oversize and a dead-letter topic what becomes of them")
 	}
 	if t.Old == fault.Yes {
 		p.Add(sectionTopics, what, check.Warn, fmt.Sprintf("the next records to read have outlived half of the retention of %v", t.Retention),

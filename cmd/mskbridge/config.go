@@ -18,7 +18,8 @@ func newConfig() *cobra.Command {
 		Short: "Print the effective configuration, secrets redacted",
 		Long: `Print the effective configuration: every setting, the sizes derived from the
 memory limit, and the routes. It reads the environment and the routes file,
-dials nothing, and exits 2 with one line that names every problem.`,
+dials nothing, and exits 2 with one line that names every problem, those
+of values that cannot be read first.`,
 		Args: usage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := config.Load()

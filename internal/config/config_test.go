@@ -130,8 +130,10 @@ func TestReadKnowsEveryName(t *testing.T) {
 func TestNothingSet(t *testing.T) {
 	clearEnv(t)
 	_, err := Load()
-	wantErr(t, err, "BRIDGE_BROKERS is required", "BRIDGE_TOPICS or BRIDGE_ROUTES_FILE is required",
-		"BRIDGE_REGION is required")
+	wantErr(t, err, "BRIDGE_BROKERS is required", "BRIDGE_TOPICS or BRIDGE_ROUTES_FILE is required")
+	if strings.Contains(err.Error(), "BRIDGE_REGION") {
+		t.Errorf("%q asks for what the brokers' names may say", err)
+	}
 }
 
 func TestNewRefuses(t *testing.T) {

@@ -173,6 +173,10 @@ func (f *routesFile) resolve(deadLetter string, p *problems) []Route {
 // place and destination.
 func (r *Route) check(p *problems) {
 	place := r.place
+	if r.Topic == "" {
+		p.add("%stopic is required", place)
+		return
+	}
 	if err := checkKafkaName(r.Topic); err != nil {
 		p.add("%stopic %q: %v", place, r.Topic, err)
 		return

@@ -47,7 +47,7 @@ func TestRoutesFileRefuses(t *testing.T) {
 		{"a text for a list", "routes: abc\n", []string{`line 1: "abc" is not a list`}},
 		{"a text for a number", "routes: [{topic: abc, dead_letter: dead, skip: [{partition: x, from: 1, to: 2}]}]\n", []string{`line 1: "x" is not a whole number`}},
 		{"null route", "routes:\n  - topic: abc\n  -\n", []string{"routes.yaml:3: empty entry"}},
-		{"no topic", "routes:\n  - to: abc\n", []string{"routes.yaml:2:", "not a Kafka topic name"}},
+		{"no topic", "routes:\n  - to: abc\n", []string{"routes.yaml:2: topic is required"}},
 		{"choice", "routes:\n  - topic: abc\n    ordering: partitions\n", []string{`routes.yaml:2: route abc: ordering "partitions" is not one of none, partition, key; did you mean partition?`}},
 		{"choice in defaults", "defaults: {on_poison: drop}\nroutes: [{topic: abc}]\n", []string{"defaults: on_poison", "did you mean"}},
 		{"dead letter in defaults", "defaults: {dead_letter: dl}\nroutes: [{topic: abc}]\n", []string{"defaults: dead_letter", "3 to 255"}},

@@ -93,8 +93,9 @@ func (c *Config) checkIAM(p *problems) {
 	}
 	c.Region = cmp.Or(c.Region, named, c.AWSRegion)
 	switch {
+	case len(c.Brokers) == 0: // whose names may say it
 	case c.Region == "":
-		p.add("BRIDGE_REGION is required: it cannot be read from the brokers' names")
+		p.add("BRIDGE_REGION is required for BRIDGE_AUTH %s, since it cannot be read from the brokers' names; brokers outside MSK want BRIDGE_AUTH tls, mtls, scram or plaintext", c.Auth)
 	case !region.MatchString(c.Region):
 		p.add("BRIDGE_REGION %q is not an AWS region such as eu-west-1", c.Region)
 	}

@@ -32,7 +32,7 @@ func TestAuthRefuses(t *testing.T) {
 		{"role of a user", func(s *Settings) { iam(s); s.RoleARN = "arn:aws:iam::123456789012:user/x" }, []string{"BRIDGE_ROLE_ARN", "role/NAME"}},
 		{"role with a short account", func(s *Settings) { iam(s); s.RoleARN = "arn:aws:iam::1234:role/x" }, []string{"12 digits"}},
 		{"role without audience", func(s *Settings) { iam(s); s.RoleARN, s.RoleAudience = role, "" }, []string{"BRIDGE_ROLE_AUDIENCE is required"}},
-		{"region nowhere", func(s *Settings) { s.Auth = AuthIAM }, []string{"BRIDGE_REGION is required"}},
+		{"region nowhere", func(s *Settings) { s.Auth = AuthIAM }, []string{"BRIDGE_REGION is required for BRIDGE_AUTH iam", "BRIDGE_AUTH tls"}},
 		{"region nowhere for iam-oauth", func(s *Settings) { s.Auth, s.Brokers = AuthIAMOAuth, []string{"kafka.internal:9098"} }, []string{"BRIDGE_REGION is required"}},
 		{"region wrong", func(s *Settings) { iam(s); s.Region = "Ireland" }, []string{`BRIDGE_REGION "Ireland"`}},
 		{"role with scram", func(s *Settings) { s.Auth, s.RoleARN = AuthScram, role }, []string{"BRIDGE_ROLE_ARN has no effect with BRIDGE_AUTH scram; it belongs to iam, iam-oauth"}},

@@ -74,7 +74,7 @@ func CheckDataset(s string) (project, dataset string, err error) {
 	if i := strings.LastIndexByte(s, '.'); i >= 0 {
 		project, s = s[:i], s[i+1:]
 		if !projectID.MatchString(project) {
-			return "", "", fmt.Errorf("%q is not a project id", project)
+			return "", "", fmt.Errorf("%q is not a project id, which has 6 to 30 of a-z, 0-9 and -", project)
 		}
 	}
 	if !datasetID.MatchString(s) {
@@ -87,7 +87,7 @@ func CheckDataset(s string) (project, dataset string, err error) {
 func (s Spec) check() error {
 	switch {
 	case s.Project != "" && !projectID.MatchString(s.Project):
-		return fmt.Errorf("%q is not a project id", s.Project)
+		return fmt.Errorf("%q is not a project id, which has 6 to 30 of a-z, 0-9 and -", s.Project)
 	case !datasetID.MatchString(s.Dataset):
 		return fmt.Errorf("%q is not a dataset: letters, digits and _", s.Dataset)
 	case !topicName.MatchString(s.Topic):
