@@ -2,6 +2,7 @@ package audit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -88,8 +89,23 @@ func plan(ctx context.Context, o Options, progress func(string)) (*auditor, erro
 	for _, e := range a.topic.Partitions {
 		a.expect(e)
 	}
+	a.began()
 	a.estimate(ctx)
 	return a, nil
+}
+
+// began doubts an audit of which nothing is expected, though there are records.
+func (a *auditor) began() {
+	written := false
+	for _, e := range a.topic.Partitions {
+		if e.Err != nil || e.Committed >= 0 {
+			return
+		}
+		written = written || e.End > e.Start
+	}
+	if written {
+		a.problem(errors.New("no partition has a commit, though the log has records: has the bridge run, and is BRIDGE_GROUP that of the bridge?"))
+	}
 }
 
 // expect notes what must have landed of a partition.
@@ -163,10 +179,12 @@ func (a *auditor) run(ctx context.Context, limit int64) {
 		return
 	}
 	a.explain()
+	a.sameCluster()
 	a.askLog(ctx)
 	a.askKafka(ctx)
 	a.askOlder(ctx)
 	a.settle(ctx)
+	a.askRest(ctx)
 	if ctx.Err() != nil {
 		a.doubt = true
 		a.problem(fmt.Errorf("stopped before all was asked again: %w", ctx.Err()))

@@ -11,7 +11,7 @@
 //	expired      below the begin of Kafka's log
 //	parked       a record that no request can carry: on the dead-letter topic
 //	skipped      given up in the routes file
-//	unpromised   before the first record of a route that starts at latest
+//	unpromised   before the first that landed of a route that starts at latest
 //	missing      Kafka has a record, BigQuery has none
 //	unconfirmed  BigQuery has none, and Kafka or BigQuery could not be asked again
 package audit

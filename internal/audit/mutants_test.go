@@ -47,7 +47,7 @@ var mutants = []struct { //nolint:gochecknoglobals // a table
 	{"what expired is missing", edit{"confirm.go", "asked = asked.without(expired)", ""}},
 	{"what is parked is missing", edit{"confirm.go", "records := asked.and(union(r.Records...))", "records := asked.and(union(append(r.Records, r.Parked...)...))"}},
 	{"what was not read is a hole", edit{"confirm.go", "asked = asked.without(rest)", "_ = rest"}},
-	{"a record stands for nothing behind it", edit{"confirm.go", "if len(r.Records) > 0 {", "if false {"}},
+	{"a record stands for nothing behind it", edit{"confirm.go", "if len(records) > 0 {", "if false {"}},
 	{"a topic created again proves something", edit{"confirm.go", "case now.ID != a.topic.ID:", "case now.ID == \"\":"}},
 	{"reading goes on after an error", edit{"confirm.go", "if failed != nil {\n				p.unconfirm(asked)\n				continue\n			}", ""}},
 	{"nearby candidates bring in what lies between", edit{"confirm.go", "asked := p.candidates.and(union(span))", "asked := union(span)"}},
@@ -56,6 +56,13 @@ var mutants = []struct { //nolint:gochecknoglobals // a table
 	{"a dry run reads", edit{"run.go", "case dry:", "case false:"}},
 	{"what could not be found out is whole", edit{"report.go", "case r.Totals.Unconfirmed > 0 || len(r.Problems) > 0:", "case false:"}},
 	{"not finding out hides what is missing", edit{"report.go", "case r.Totals.Missing > 0:", "case r.Totals.Missing > 0 && len(r.Problems) == 0:"}},
+	{"an audit of nothing is whole", edit{"audit.go", "	a.began()\n", ""}},
+	{"a total loss after a late start is whole", edit{"confirm.go", "p.Unpromised > 0 {", "false {"}},
+	{"another alias is a loss", edit{"confirm.go", "o.Cluster != a.Cluster && a.count", "false && a.count"}},
+	{"what is behind a late landing is not read", edit{"audit.go", "	a.askRest(ctx)\n", ""}},
+	{"what landed stands for what lies behind", edit{"confirm.go", "if len(records) > 0 {", "if len(r.Records) > 0 {"}},
+	{"a dry run forgets what it could not find out", edit{"report.go", "whole, estimated, unknown, missing}", "whole, unknown, estimated, missing}"}},
+	{"rows steer the terminal", edit{"table.go", "plain(f))\n	}\n	for _, f := range r.Problems", "f)\n	}\n	for _, f := range r.Problems"}},
 	{"touching ranges stay apart", edit{"ranges.go", "r.From-out[last].To <= apart", "r.From-out[last].To < apart"}},
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/mskbridge/mskbridge/internal/fault"
@@ -178,9 +179,10 @@ func (c *Counts) add(d *Counts) {
 // judge sums up all routes.
 func (r *Reports) judge() {
 	r.Result = whole
+	worse := []string{whole, estimated, unknown, missing}
 	for _, route := range r.Routes {
 		r.BilledBytes += route.BilledBytes
-		if route.Result == missing || r.Result == whole {
+		if slices.Index(worse, route.Result) > slices.Index(worse, r.Result) {
 			r.Result = route.Result
 		}
 	}

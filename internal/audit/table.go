@@ -8,6 +8,7 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
 
 	"github.com/dustin/go-humanize"
 )
@@ -37,7 +38,6 @@ func (a *auditor) tell() {
 	some(t.Expired, "%s offsets were deleted in Kafka before it could be asked again")
 	some(t.LandedBefore, "%s records had landed before the times that were read: a producer's clock is ahead")
 	some(t.LandedLate, "%s records were still on their way and landed while the audit waited")
-	some(t.Unpromised, "%s offsets lie before the first record that landed of a route that starts at latest")
 	some(t.Unread, "%s offsets count as missing without having been read again, since too many records of their ranges were there")
 	some(t.ConflictingIdentities, "%s offsets have two records: a broker was elected that lacked some (unclean election)")
 	for _, o := range r.Others {
@@ -102,10 +102,10 @@ func (r *Report) table(p *printer, dry bool) {
 		}
 	}
 	for _, f := range r.Findings {
-		p.f("note: %s\n", f)
+		p.f("note: %s\n", plain(f))
 	}
 	for _, f := range r.Problems {
-		p.f("could not find out: %s\n", oneLine(f))
+		p.f("could not find out: %s\n", plain(f))
 	}
 	if dry {
 		return
@@ -176,4 +176,19 @@ func (r *Report) lists(p *printer) {
 	}
 }
 
-func oneLine(s string) string { return strings.NewReplacer("\n", " ", "\r", " ").Replace(s) }
+// mostPlain bounds what servers and rows say, in bytes.
+const mostPlain = 10 << 10
+
+// plain is text of a server, or of a row that anybody may have published, for a
+// terminal, which it must not steer or fill.
+func plain(s string) string {
+	if len(s) > mostPlain {
+		s = s[:mostPlain] + "..."
+	}
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, s)
+}
