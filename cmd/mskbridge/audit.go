@@ -100,6 +100,9 @@ func (f *auditFlags) parse(now time.Time) (asked auditAsked, err error) {
 	if !asked.since.Before(now) {
 		return asked, fmt.Errorf("--since %s lies ahead", f.since)
 	}
+	if asked.since.Before(time.Unix(0, 0)) { // Kafka takes some of these for its log's ends
+		return asked, fmt.Errorf("--since %s lies before 1970", f.since)
+	}
 	return asked, nil
 }
 
@@ -148,7 +151,10 @@ func (f *auditFlags) run(ctx context.Context, asked auditAsked, out, progress io
 	if f.output == "json" {
 		show = reports.JSON
 	}
-	return cmp.Or(show(out), reports.Err())
+	if err := show(out); err != nil {
+		return fault.Exit(fault.CodeUnknown, err) // 1 would say that records are missing
+	}
+	return reports.Err()
 }
 
 // auditOptions joins routes and both sides. base lacks topic and format.

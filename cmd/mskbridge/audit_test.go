@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -239,11 +240,29 @@ func TestAuditCannotFindOut(t *testing.T) {
 	}
 }
 
+// A report that nobody gets does not say that records are missing.
+func TestAuditCannotWrite(t *testing.T) {
+	s := newScene(t, fakekafka.Options{})
+	s.produce(10, 0)
+	s.commit(10)
+	b := &bigQuery{size: 1000, rows: map[string][]map[string]any{"copies AS (": s.landed(10, 0), "AS minutes_since_sweep": fresh()}}
+	b.start(t)
+	for _, output := range []string{"table", "json"} {
+		full, into := io.Pipe()
+		full.Close()
+		if code := execute([]string{"audit", "--output", output}, into, io.Discard); code != 3 {
+			t.Errorf("%s: exit code %d, want 3", output, code)
+		}
+	}
+}
+
 func TestAuditRefusesWhatCannotBe(t *testing.T) {
 	for _, tt := range []struct{ name, args, want string }{
 		{"no such route", "--route payments", `"payments"`},
 		{"no time", "--since yesterday", "RFC 3339"},
 		{"a time ahead", "--since 2100-01-02T15:04:05Z", "lies ahead"},
+		{"a time that is a code to Kafka", "--since 1969-12-31T23:59:59.999Z", "before 1970"},
+		{"longer ago than there are times", "--since 2562047h", "before 1970"},
 		{"no size", "--max-bytes much", "50GB"},
 		{"no bytes at all", "--max-bytes 0", "50GB"},
 		{"negative wait", "--settle -1s", "negative"},
