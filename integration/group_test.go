@@ -7,20 +7,25 @@ import (
 	"sync"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 // commits reads the group's committed offsets, each the next record to read,
 // from the broker.
 func (f *feed) commits(group string) (map[partition]int64, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(f.t.Context()), 10*time.Second)
-	defer cancel()
-	answer, err := f.admin.FetchOffsets(ctx, group)
-	for kerr.IsRetriable(err) && ctx.Err() == nil { // a new cluster has no coordinator yet
-		answer, err = f.admin.FetchOffsets(ctx, group)
-	}
+	answer, err := f.fetchOffsets(f.admin, group)
 	if err != nil {
-		return nil, err
+		// A client may go on asking a coordinator that was stopped.
+		fresh, newErr := kgo.NewClient(f.client.Opts()...)
+		if newErr != nil {
+			return nil, newErr
+		}
+		defer fresh.Close()
+		if answer, err = f.fetchOffsets(kadm.NewClient(fresh), group); err != nil {
+			return nil, err
+		}
 	}
 	all := map[partition]int64{}
 	for topic, parts := range answer {
@@ -31,6 +36,16 @@ func (f *feed) commits(group string) (map[partition]int64, error) {
 		}
 	}
 	return all, nil
+}
+
+func (f *feed) fetchOffsets(admin *kadm.Client, group string) (kadm.OffsetResponses, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(f.t.Context()), 10*time.Second)
+	defer cancel()
+	answer, err := admin.FetchOffsets(ctx, group)
+	for kerr.IsRetriable(err) && ctx.Err() == nil { // a new cluster has no coordinator yet
+		answer, err = admin.FetchOffsets(ctx, group)
+	}
+	return answer, err
 }
 
 // checkCommits fails the test when the broker holds a committed offset beyond
