@@ -82,6 +82,9 @@ type ReplayedPartition struct {
 	Holes     int64 `json:"holes"` // offsets that compaction or transactions took
 	Gone      int64 `json:"gone"`  // offsets of the range that were deleted from Kafka
 	Ahead     int64 `json:"ahead"` // offsets not written yet, or behind the begin of an open transaction
+	// Silent are the last of the Holes: offsets for which Kafka answered with
+	// nothing for 30 s, though its log goes on. Compaction may have taken them.
+	Silent int64 `json:"silent"`
 }
 
 // replay is one call of Replay: a lane as Run has it, fed by readers of its own.

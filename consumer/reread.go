@@ -91,7 +91,7 @@ func (r *replay) read(ctx context.Context, p *replayPart) error {
 			moved = time.Now()
 			r.note("")
 		case err == nil && quiet >= quietLimit:
-			r.arrive(p, p.End, nil)
+			r.silence(p)
 		case err != nil && quiet >= patience(err):
 			return fmt.Errorf("reading partition %d at offset %d: %w", p.Partition, p.at, err)
 		case err != nil:
@@ -234,6 +234,14 @@ func (r *replay) arrive(p *replayPart, to int64, records []*kgo.Record) {
 	if n > 0 {
 		r.gate.take(r.Topic, charged)
 	}
+}
+
+// silence ends a partition whose log says that it goes on, and brings nothing.
+func (r *replay) silence(p *replayPart) {
+	r.mu.Lock()
+	p.Silent = p.End - p.at
+	r.mu.Unlock()
+	r.arrive(p, p.End, nil)
 }
 
 func (r *replay) note(trouble string) {

@@ -66,7 +66,7 @@ func TestReplayOfALogWhoseTailIsEmpty(t *testing.T) {
 		})
 		w.kafka.ControlKey(kmsg.ListOffsets.Int16(), longer(w.kafka, 150))
 		done, pub, err := w.again(t.Context(), Range{To: 150}, nil, spread(0))
-		want := ReplayedPartition{End: 150, Next: 150, Records: 100, Bytes: 1000, Holes: 50}
+		want := ReplayedPartition{End: 150, Next: 150, Records: 100, Bytes: 1000, Holes: 50, Silent: 50}
 		if err != nil || done.Partitions[0] != want || len(offsetsOfAll(pub)) != 100 {
 			t.Errorf("%+v, %v, want %+v", done, err, want)
 		}

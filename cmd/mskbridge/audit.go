@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/dustin/go-humanize"
@@ -39,7 +40,7 @@ type auditAsked struct {
 func newAudit() *cobra.Command {
 	var f auditFlags
 	cmd := &cobra.Command{
-		Use:   "audit --route R [--since T]",
+		Use:   "audit [--route R] [--since T]",
 		Short: "Prove that what was committed is in BigQuery, or name what is missing",
 		Long: `Compare what Kafka has of a route's topic with what landed in BigQuery, and name
 each record that the group has committed and BigQuery lacks. An offset counts as
@@ -71,7 +72,7 @@ that publish them again; 2 configuration or usage; 3 could not find out.`,
 	flags := cmd.Flags()
 	flags.StringSliceVar(&f.routes, "route", nil, "Kafka topics of the routes; all, one after another, without it")
 	flags.StringVar(&f.dataset, "dataset", "", "DATASET or PROJECT.DATASET that holds the objects; BRIDGE_DATASET, else kafka, without it")
-	flags.StringVar(&f.since, "since", "24h", "RFC 3339 time of the first records, or how long ago that is")
+	flags.StringVar(&f.since, "since", "26h", "RFC 3339 time of the first records, or how long ago that is")
 	flags.DurationVar(&f.settle, "settle", 2*time.Minute, "how long to wait for rows on their way to BigQuery; 0 for not at all")
 	flags.StringVar(&f.maxBytes, "max-bytes", "50GB", "bytes that BigQuery may bill, of all queries together")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "show what the queries would read, and run none")
@@ -88,7 +89,7 @@ func (f *auditFlags) parse(now time.Time) (asked auditAsked, err error) {
 		return asked, fmt.Errorf("--settle %s is negative", f.settle)
 	}
 	bytes, err := humanize.ParseBytes(f.maxBytes)
-	if err != nil || bytes == 0 || bytes > 1<<62 {
+	if err != nil || bytes == 0 || bytes > 1<<62 || strings.Contains(f.maxBytes, ",") {
 		return asked, fmt.Errorf("--max-bytes %q is not a size, such as 50GB", f.maxBytes)
 	}
 	asked.limit = int64(bytes)
@@ -99,6 +100,9 @@ func (f *auditFlags) parse(now time.Time) (asked auditAsked, err error) {
 	}
 	if !asked.since.Before(now) {
 		return asked, fmt.Errorf("--since %s lies ahead", f.since)
+	}
+	if now.Sub(asked.since) < time.Minute {
+		return asked, fmt.Errorf("--since %s is less than a minute ago: an audit of so little says nothing", f.since)
 	}
 	if asked.since.Before(time.Unix(0, 0)) { // Kafka takes some of these for its log's ends
 		return asked, fmt.Errorf("--since %s lies before 1970", f.since)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/mskbridge/mskbridge/internal/warehouse"
@@ -55,6 +56,7 @@ type auditor struct {
 	failed   bool              // Kafka or BigQuery did not answer: nothing to compare
 	// oldest is that of suspects and before, by whose day the log is asked.
 	oldest time.Time
+	eldest time.Time // of suspects alone; zero when none has a time
 	// doubt is set when the log or raw could not be asked a second time: then
 	// nothing may be called missing.
 	doubt bool
@@ -80,7 +82,11 @@ func plan(ctx context.Context, o Options, progress func(string)) (*auditor, erro
 	if o.Begin.After(since) {
 		since = o.Begin
 	}
-	if a.topic, err = o.Kafka.Extents(ctx, o.Spec.Topic, since); err != nil {
+	a.topic, err = o.Kafka.Extents(ctx, o.Spec.Topic, since)
+	if err == nil && slices.ContainsFunc(a.topic.Partitions, func(e Extent) bool { return e.Committed > e.End }) {
+		a.topic, err = o.Kafka.Extents(ctx, o.Spec.Topic, since) // the end may have been asked for before the commit
+	}
+	if err != nil {
 		a.failed = true
 		a.problem(err)
 		return a, nil
@@ -131,6 +137,12 @@ func (a *auditor) expect(e Extent) {
 	default:
 		if e.Start > e.Committed {
 			a.finding("partition %d: offsets %s were deleted in Kafka before they were committed", e.Partition, words(Range{e.Committed, e.Start}))
+		}
+		switch {
+		case e.Since > e.Committed:
+			a.finding("partition %d: what is committed ends before --since: nothing of it is expected; choose an earlier one", e.Partition)
+		case e.Since == e.Start && e.Start > 0:
+			a.finding("partition %d: its log begins behind --since: what Kafka has deleted is not looked at", e.Partition)
 		}
 		p.To = e.Committed
 		p.From = min(max(e.Start, e.Since), p.To)
@@ -202,6 +214,7 @@ func (a *auditor) refuse(why error) {
 
 // finish names what is left over.
 func (a *auditor) finish() {
+	a.doubtOld()
 	for _, p := range a.report.Partitions {
 		switch {
 		case a.failed:
@@ -218,6 +231,19 @@ func (a *auditor) finish() {
 	}
 	a.tell()
 	a.report.judge()
+}
+
+// doubtOld doubts what is missing when some of it is dated before the times that
+// were read, where one record dated ahead let Kafka find the time of the audit,
+// and no merge has looked since: only the log knows what landed before.
+func (a *auditor) doubtOld() {
+	w := a.report.Log.Watermark
+	from := a.Since.Add(-margin)
+	if a.failed || a.doubt || a.eldest.IsZero() || !a.eldest.Before(from) || a.count(suspects) == 0 || w != nil && w.After(from) {
+		return
+	}
+	a.doubt = true
+	a.problem(fmt.Errorf("records since %s have not landed in the times that were read, and the log, which knows what landed before, has not been merged up to them: run the merge, or choose an earlier --since", a.eldest.UTC().Format(time.RFC3339)))
 }
 
 // mendApart is how many offsets between two missing ranges one command line

@@ -1,9 +1,7 @@
 package audit
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -250,6 +248,55 @@ func TestAudit(t *testing.T) {
 			name: "the log's own audits fail, what is missing is missing", want: "missing 0: 4", code: fault.CodeFailed,
 			prepare: func(w *world) { w.lose(0, 4); w.queryErr[auditFreshness] = errDown }, says: "it is down",
 		},
+		{
+			name: "silence is no hole", want: "missing 0: 4, unconfirmed 0: 90 to 99", code: fault.CodeFailed,
+			prepare: func(w *world) {
+				w.lose(0, 4, 90, 91, 92, 93, 94, 95, 96, 97, 98, 99)
+				w.silent = 10
+			},
+			says: "10 offsets are not confirmed since Kafka answered with nothing",
+		},
+		{
+			name: "an end that was asked for before the commit is asked for again", want: "missing 0: 4", code: fault.CodeFailed,
+			prepare: func(w *world) { w.hurry = true; w.lose(0, 4) },
+		},
+		{
+			name: "old records behind one dated ahead may be in a log that nobody merged", want: "unconfirmed 0: 10", code: fault.CodeUnknown,
+			prepare: func(w *world) {
+				w.lose(0, 10)
+				w.days, w.watermark = map[int64]time.Time{10: time.Now().AddDate(0, 0, -3)}, time.Now().AddDate(0, 0, -2)
+			},
+			says: "run the merge, or choose an earlier --since",
+		},
+		{
+			name: "a log that was merged since knows", want: "missing 0: 10", code: fault.CodeFailed,
+			prepare: func(w *world) { w.lose(0, 10); w.days = map[int64]time.Time{10: time.Now().AddDate(0, 0, -3)} },
+		},
+		{
+			name: "a group that lags behind the time is told", want: "",
+			prepare: func(w *world) { w.logs[1].committed, w.logs[1].since = 50, 60 }, says: "ends before --since",
+		},
+		{
+			name: "so is a log that is shorter", want: "",
+			prepare: func(w *world) { w.logs[1].start, w.logs[1].since = 40, 40 }, says: "its log begins behind --since",
+		},
+		{
+			name: "an incarnation is told once", want: "",
+			prepare: func(w *world) {
+				for p := range int64(3) {
+					w.others = append(w.others, warehouse.Row{
+						"kafka_cluster": "msk", "kafka_topic_id": "before", "kafka_partition": p, "is_expected": false,
+						"landed_records": int64(7), "first_offset": int64(0), "last_offset": int64(9),
+					})
+				}
+			},
+			says: "21 records of another incarnation of the topic landed: cluster msk, topic id before, 3 partitions",
+			check: func(t *testing.T, _ *world, r *Report) {
+				if len(r.Findings) != 1 {
+					t.Errorf("%d findings", len(r.Findings))
+				}
+			},
+		},
 		{name: "unmerged records are told", want: "", prepare: func(w *world) { w.unmerged = 3 }, says: "3 records landed before the watermark"},
 		{name: "repeated ones, too", want: "", prepare: func(w *world) { w.repeated = 2 }, says: "2 records are in the log more than once"},
 		{name: "and a sweep long ago", want: "", prepare: func(w *world) { w.sinceSweep = 3000 }, says: "the last sweep of the log ended 50h"},
@@ -307,56 +354,4 @@ func TestMoreRangesThanCanBeListed(t *testing.T) {
 	if p.Missing != 1000 || p.Unconfirmed != 500 || len(p.MissingRanges) != 1000 || !p.Cut || fault.Code(reports.Err()) != fault.CodeFailed {
 		t.Errorf("%+v, %d ranges, cut %v", p.Counts, len(p.MissingRanges), p.Cut)
 	}
-}
-
-func TestLimit(t *testing.T) {
-	w := newWorld(t)
-	w.partition(0, 10)
-	w.lose(0, 3)
-	w.estimates = 200_000 // of each of six, one of them twice
-	reports, r := audited(t, w, nil)
-	if len(w.asked) > 0 || fault.Code(reports.Err()) != fault.CodeUnknown || !strings.Contains(r.Problems[0], "would read 1.4 MB, the limit is 1.0 MB: raise --max-bytes") {
-		t.Errorf("asked %v: %v", w.asked, r.Problems)
-	}
-	w.estimates = 100_000
-	synctest.Test(t, func(t *testing.T) {
-		reports, _ = audited(t, w, nil)
-	})
-	if reports.EstimatedBytes != 700_000 || reports.BilledBytes != 700_000 || w.limits[0] != 1_000_000 || w.limits[1] != 900_000 {
-		t.Errorf("estimated %d, billed %d, limits %v", reports.EstimatedBytes, reports.BilledBytes, w.limits)
-	}
-}
-
-func TestDryRunRunsNothing(t *testing.T) {
-	w := newWorld(t)
-	w.partition(0, 10)
-	o := Options{Warehouse: w, Kafka: w, Cluster: "msk", Since: time.Now(), Spec: warehouse.Spec{Dataset: "kafka", Topic: "orders", Format: warehouse.Raw, RetentionDays: 7}}
-	var said []string
-	reports, err := Run(t.Context(), []Options{o, o}, 100, true, func(s string) { said = append(said, s) })
-	if err != nil || len(w.asked) > 0 || reports.EstimatedBytes != 10_000 || reports.Result != "estimated" || reports.Err() != nil {
-		t.Errorf("%v, asked %v, %+v", err, w.asked, reports)
-	}
-	if last := said[len(said)-1]; last != "reads 10 kB at most, limit 100 B (--max-bytes)" {
-		t.Errorf("said %q", last)
-	}
-}
-
-// TestStopped ends an audit that waits: it says what it found, and that it did
-// not find out the rest.
-func TestStopped(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.partition(0, 10)
-		w.lose(0, 3)
-		ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
-		defer stop()
-		o := Options{
-			Warehouse: w, Kafka: w, Cluster: "msk", Since: time.Now().Add(-time.Hour), Settle: time.Hour,
-			Spec: warehouse.Spec{Dataset: "kafka", Topic: "orders", Format: warehouse.Raw, RetentionDays: 7},
-		}
-		reports, err := Run(ctx, []Options{o}, 1_000_000, false, func(string) {})
-		if err != nil || !errors.Is(ctx.Err(), context.DeadlineExceeded) || fault.Code(reports.Err()) != fault.CodeUnknown || seen(reports.Routes[0]) != "unconfirmed 0: 3" {
-			t.Errorf("%v, %s, %v", err, seen(reports.Routes[0]), reports.Routes[0].Problems)
-		}
-	})
 }

@@ -134,6 +134,9 @@ func (a *auditor) askKafka(ctx context.Context) {
 				continue
 			}
 			p.reread(asked, r)
+			if a.eldest.IsZero() || !r.Oldest.IsZero() && r.Oldest.Before(a.eldest) {
+				a.eldest = r.Oldest
+			}
 			if !r.Oldest.IsZero() && r.Oldest.Before(a.oldest) {
 				a.oldest = r.Oldest
 			}
@@ -178,7 +181,10 @@ func spans(s ranges) []Range {
 // early, one that has not landed stands for those behind it.
 func (p *Partition) reread(asked ranges, r *Reread) {
 	expired := asked.and(union(Range{0, r.Start}))
-	asked = asked.without(expired)
+	silent := asked.and(union(r.Silent))
+	p.silent += silent.count()
+	p.unconfirm(silent)
+	asked = asked.without(expired).without(silent)
 	rest := asked.and(union(Range{r.Next, math.MaxInt64}))
 	asked = asked.without(rest)
 	records := asked.and(union(r.Records...))

@@ -46,6 +46,8 @@ type world struct {
 	deleted             int64               // below this, all is deleted once Kafka was asked
 	forgotten           int64               // partition that the answer about raw leaves out, if any
 	bound               int                 // records that one reading looks at
+	silent              int64               // offsets at the end of partition 0 for which Kafka has no word
+	hurry               bool                // the end is asked for before the commit, once
 
 	asked  []string // statements that ran
 	limits []int64
@@ -91,6 +93,11 @@ func (w *world) Extents(context.Context, string, time.Time) (*Topic, error) {
 	t := &Topic{ID: w.id}
 	for n := range int32(len(w.logs)) {
 		l := w.logs[n]
+		if w.hurry {
+			w.hurry = false
+			t.Partitions = append(t.Partitions, Extent{Partition: n, Start: l.start, End: l.committed - 1, Committed: l.committed})
+			continue
+		}
 		t.Partitions = append(t.Partitions, Extent{Partition: n, Start: l.start, End: l.end, Since: l.since, Committed: l.committed, Err: l.err})
 		l.start = max(l.start, w.deleted)
 	}
@@ -107,7 +114,12 @@ func (w *world) Reread(_ context.Context, _ string, n int32, r Range) (*Reread, 
 	}
 	l := w.logs[n]
 	out := &Reread{Start: l.start, Next: r.To}
-	for o := max(r.From, l.start); o < r.To; o++ {
+	to := r.To
+	if n == 0 && w.silent > 0 {
+		out.Silent = Range{l.end - w.silent, l.end}
+		to = min(to, out.Silent.From)
+	}
+	for o := max(r.From, l.start); o < to; o++ {
 		at := Range{o, o + 1}
 		switch {
 		case l.holes[o]:

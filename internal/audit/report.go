@@ -100,6 +100,7 @@ type Partition struct {
 	candidates ranges // not in raw, not explained yet
 	suspects   ranges // of these: Kafka has a record
 	unread     ranges // of these: not read one by one
+	silent     int64  // part of Unconfirmed: Kafka answered with nothing
 }
 
 // Other is a partition of which nothing is expected.

@@ -48,6 +48,7 @@ type Extent struct {
 // Reread is what Kafka has of a range.
 type Reread struct {
 	Start   int64   // offsets below were deleted
+	Silent  Range   // Kafka answered with nothing there, though its log goes on: not known
 	Next    int64   // offsets from here on were not looked at
 	Records []Range // what the bridge would publish; all else is holes
 	Parked  []Range // what it would park for what the records are

@@ -40,14 +40,12 @@ func (a *auditor) tell() {
 	some(t.LandedLate, "%s records were still on their way and landed while the audit waited")
 	some(t.Unread, "%s offsets count as missing without having been read again, since too many records of their ranges were there")
 	some(t.ConflictingIdentities, "%s offsets have two records: a broker was elected that lacked some (unclean election)")
-	for _, o := range r.Others {
-		which := "another incarnation of the topic"
-		if o.TopicID == r.TopicID && o.Cluster == a.Cluster {
-			which = "a partition without a commit"
-		}
-		a.finding("%s records of %s landed: cluster %s, topic id %s, partition %d, offsets %s",
-			humanize.Comma(o.Landed), which, o.Cluster, o.TopicID, o.Partition, words(Range{o.First, o.Last + 1}))
+	silent := int64(0)
+	for _, p := range r.Partitions {
+		silent += p.silent
 	}
+	some(silent, "%s offsets are not confirmed since Kafka answered with nothing where its log goes on: compaction may have taken them, or the broker could not look; ask again later")
+	a.tellOthers()
 	switch l := &r.Log; {
 	case !l.Known:
 	case l.Watermark == nil:
@@ -58,6 +56,28 @@ func (a *auditor) tell() {
 		}
 		some(l.Unmerged, "%s records landed before the watermark and are not in the log yet (1,000 stands for more): the next sweep takes them")
 		some(l.Repeated, "%s records are in the log more than once (1,000 stands for more): somebody else writes to it")
+	}
+}
+
+// tellOthers sums up what landed of other incarnations, which may have as many
+// partitions as they like.
+func (a *auditor) tellOthers() {
+	type incarnation struct{ cluster, topicID string }
+	var order []incarnation
+	landed, partitions := make(map[incarnation]int64), make(map[incarnation]int)
+	for _, o := range a.report.Others {
+		i := incarnation{o.Cluster, o.TopicID}
+		if partitions[i] == 0 {
+			order = append(order, i)
+		}
+		landed[i], partitions[i] = landed[i]+o.Landed, partitions[i]+1
+	}
+	for _, i := range order {
+		which := "another incarnation of the topic"
+		if i.topicID == a.report.TopicID && i.cluster == a.Cluster {
+			which = "partitions without a commit"
+		}
+		a.finding("%s records of %s landed: cluster %s, topic id %s, %d partitions", humanize.Comma(landed[i]), which, i.cluster, i.topicID, partitions[i])
 	}
 }
 
@@ -92,9 +112,9 @@ func (r *Reports) Table(w io.Writer) error {
 
 func (r *Report) table(p *printer, dry bool) {
 	p.f("route %s, topic id %s, records since %s\n", r.Route, cmp.Or(r.TopicID, "not known"), r.Since.Format(time.RFC3339))
-	if dry {
+	if dry && len(r.Problems) == 0 {
 		p.f("the queries would read %s at most\n", humanize.Bytes(uint64(max(r.EstimatedBytes, 0))))
-	} else {
+	} else if !dry {
 		r.numbers(p)
 		r.lists(p)
 		if l := r.Log; l.Watermark != nil {

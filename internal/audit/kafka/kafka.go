@@ -89,7 +89,10 @@ func (s *Side) Reread(ctx context.Context, topic string, partition int32, r audi
 	p := done.Partitions[0]
 	look.mu.Lock()
 	defer look.mu.Unlock()
-	out := &audit.Reread{Start: r.From + p.Gone, Next: p.Next, Records: look.records, Parked: look.parked, Oldest: look.oldest}
+	if p.Gone > p.First-r.From {
+		return nil, fmt.Errorf("Kafka deleted offsets of partition %d while they were read: run it again", partition) //nolint:staticcheck,revive // a name
+	}
+	out := &audit.Reread{Start: r.From + p.Gone, Silent: audit.Range{From: p.End - p.Silent, To: p.End}, Next: p.Next, Records: look.records, Parked: look.parked, Oldest: look.oldest}
 	switch enough := errors.Is(context.Cause(ctx), errEnough); {
 	case err != nil && !enough:
 		return nil, err
