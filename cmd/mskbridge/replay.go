@@ -102,15 +102,22 @@ func (f *replayFlags) parse(given func(string) bool) (r consumer.Range, err erro
 	}
 }
 
-func (f *replayFlags) run(ctx context.Context, asked consumer.Range, out, progress io.Writer) error {
+// config is the configuration, if it has the route and there can be the range.
+func (f *replayFlags) config(asked consumer.Range) (*config.Config, error) {
 	if err := asked.Check(); err != nil {
-		return fault.Exit(fault.CodeUsage, err)
+		return nil, fault.Exit(fault.CodeUsage, err)
 	}
 	cfg, err := config.Load()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if _, err := pickRoutes(cfg.Routes, []string{f.route}); err != nil {
+	_, err = pickRoutes(cfg.Routes, []string{f.route})
+	return cfg, err
+}
+
+func (f *replayFlags) run(ctx context.Context, asked consumer.Range, out, progress io.Writer) error {
+	cfg, err := f.config(asked)
+	if err != nil {
 		return err
 	}
 	if err := cfg.ResolveProject(ctx, config.MetadataProject); err != nil {
