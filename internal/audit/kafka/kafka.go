@@ -90,7 +90,7 @@ func (s *Side) Reread(ctx context.Context, topic string, partition int32, r audi
 	look.mu.Lock()
 	defer look.mu.Unlock()
 	if p.Gone > p.First-r.From {
-		return nil, fmt.Errorf("Kafka deleted offsets of partition %d while they were read: run it again", partition) //nolint:staticcheck,revive // a name
+		return nil, fmt.Errorf("Kafka deleted offsets of partition %d while they were read: run it again", partition) //nolint:staticcheck // a name
 	}
 	out := &audit.Reread{Start: r.From + p.Gone, Silent: audit.Range{From: p.End - p.Silent, To: p.End}, Next: p.Next, Records: look.records, Parked: look.parked, Oldest: look.oldest}
 	switch enough := errors.Is(context.Cause(ctx), errEnough); {
