@@ -3,10 +3,8 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -20,7 +18,6 @@ import (
 	"github.com/mskbridge/mskbridge/internal/fault"
 	"github.com/mskbridge/mskbridge/internal/logging"
 	"github.com/mskbridge/mskbridge/internal/warehouse"
-	"github.com/mskbridge/mskbridge/internal/warehouse/remote"
 )
 
 // auditFlags are what the command line of audit says.
@@ -115,9 +112,9 @@ func (f *auditFlags) run(ctx context.Context, asked auditAsked, out, progress io
 	if err != nil {
 		return err
 	}
-	project, dataset, err := warehouse.CheckDataset(cmp.Or(f.dataset, cfg.Dataset, "kafka"))
+	project, dataset, err := datasetOf(f.dataset, cfg)
 	if err != nil {
-		return fault.Exit(fault.CodeUsage, fmt.Errorf("--dataset: %w", err))
+		return err
 	}
 	routes, err := pickRoutes(cfg.Routes, f.routes)
 	if err != nil {
@@ -126,25 +123,18 @@ func (f *auditFlags) run(ctx context.Context, asked auditAsked, out, progress io
 	if err := cfg.ResolveProject(ctx, config.MetadataProject); err != nil {
 		return err
 	}
-	payer := cmp.Or(cfg.Project, project)
-	if payer == "" {
-		return fault.Exit(fault.CodeUsage, errors.New("no project is known: set BRIDGE_PROJECT, or name it in --dataset"))
+	bq, err := openWarehouse(ctx, cfg, project, "")
+	if err != nil {
+		return err
 	}
-	debug.SetMemoryLimit(cfg.Sizes.GOMEMLIMIT)
-	debug.SetGCPercent(cfg.Sizes.GOGC)
-	log, repeats := newLog(progress, cfg)
-	defer repeats.Flush() //nolint:contextcheck // lines come without a context
-	defer watchdog(ctx)()
+	defer bq.Close()
+	log, end := begin(ctx, cfg, progress)
+	defer end()
 	in, err := consumerOptions(ctx, cfg, log)
 	if err != nil {
 		return err
 	}
 	in.Events, in.ClientLog = logging.Events(log), log //nolint:contextcheck // events come without a context
-	bq, err := remote.Open(ctx, remote.Options{Project: payer, Emulator: cfg.BigQueryEmulator})
-	if err != nil {
-		return fault.Exit(fault.CodeUnknown, err)
-	}
-	defer bq.Close()
 	base := warehouse.Spec{Project: cmp.Or(project, cfg.Project), Dataset: dataset, RetentionDays: warehouse.DefaultRetentionDays}
 	options := auditOptions(routes, base, asked, f.settle, bq, in)
 	reports, err := audit.Run(ctx, options, asked.limit, f.dryRun, func(s string) { fmt.Fprintln(progress, s) })

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime/debug"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -123,11 +122,8 @@ func (f *replayFlags) run(ctx context.Context, asked consumer.Range, out, progre
 	if err := cfg.ResolveProject(ctx, config.MetadataProject); err != nil {
 		return err
 	}
-	debug.SetMemoryLimit(cfg.Sizes.GOMEMLIMIT)
-	debug.SetGCPercent(cfg.Sizes.GOGC)
-	log, repeats := newLog(progress, cfg)
-	defer repeats.Flush() //nolint:contextcheck // lines come without a context
-	defer watchdog(ctx)()
+	log, end := begin(ctx, cfg, progress)
+	defer end()
 	in, err := consumerOptions(ctx, cfg, log)
 	if err != nil {
 		return err

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"io"
+	"log/slog"
 	"os"
 	"runtime/debug"
 	"time"
@@ -36,17 +38,27 @@ func runBridge(cmd *cobra.Command, _ []string) error {
 	if err := cfg.ResolveProject(ctx, config.MetadataProject); err != nil {
 		return err
 	}
-	debug.SetMemoryLimit(cfg.Sizes.GOMEMLIMIT)
-	debug.SetGCPercent(cfg.Sizes.GOGC)
-	log, repeats := newLog(cmd.OutOrStdout(), cfg)
-	defer repeats.Flush()
-	defer watchdog(ctx)()
+	log, end := begin(ctx, cfg, cmd.OutOrStdout())
+	defer end()
 
 	b, err := newBridge(ctx, cfg, log)
 	if err != nil {
 		return err
 	}
 	return b.run(ctx)
+}
+
+// begin gives the process what every command that reads records has: the limits
+// of its memory, a log on w, and a bound on its stop. Call end at last.
+func begin(ctx context.Context, cfg *config.Config, w io.Writer) (log *slog.Logger, end func()) {
+	debug.SetMemoryLimit(cfg.Sizes.GOMEMLIMIT)
+	debug.SetGCPercent(cfg.Sizes.GOGC)
+	log, repeats := newLog(w, cfg)
+	callOff := watchdog(ctx)
+	return log, func() { //nolint:contextcheck // lines come without a context
+		callOff()
+		repeats.Flush()
+	}
 }
 
 // watchdog ends the process when it is still there some time after ctx ended.

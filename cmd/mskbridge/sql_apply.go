@@ -45,14 +45,11 @@ func (r *sqlRequest) provision(ctx context.Context, out io.Writer, cfg *config.C
 	if err != nil {
 		return fault.Exit(fault.CodeUsage, err)
 	}
-	client, err := openWarehouse(ctx, cfg, specs[0].Project, r.location)
+	client, err := r.openDataset(ctx, cfg, specs[0])
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	if err := hasDataset(ctx, client, specs[0]); err != nil {
-		return err
-	}
 	var pubsub *remote.Subscriptions
 	if len(subscriptions) > 0 {
 		if pubsub, err = remote.OpenSubscriptions(ctx, cfg.PubSubEndpoint, cfg.EmulatorHost); err != nil {

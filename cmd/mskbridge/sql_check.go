@@ -37,14 +37,11 @@ func openWarehouse(ctx context.Context, cfg *config.Config, project, location st
 
 // compare says what of the generated objects is there, and how it differs.
 func (r *sqlRequest) compare(ctx context.Context, out io.Writer, cfg *config.Config, specs []warehouse.Spec, objects []warehouse.Object) error {
-	client, err := openWarehouse(ctx, cfg, specs[0].Project, r.location)
+	client, err := r.openDataset(ctx, cfg, specs[0])
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	if err := hasDataset(ctx, client, specs[0]); err != nil {
-		return err
-	}
 	found := []remote.Finding{} // in JSON a list, also of nothing
 	for _, spec := range specs {
 		statements, err := warehouse.Render(spec, objects...)
@@ -74,6 +71,19 @@ func look(ctx context.Context, client *remote.Client, s warehouse.Statement) (re
 		err = fault.Exit(fault.CodeUnknown, errors.New(f.Problem))
 	}
 	return f, ok, err
+}
+
+// openDataset opens BigQuery where the dataset of a route is there.
+func (r *sqlRequest) openDataset(ctx context.Context, cfg *config.Config, spec warehouse.Spec) (*remote.Client, error) {
+	client, err := openWarehouse(ctx, cfg, spec.Project, r.location)
+	if err != nil {
+		return nil, err
+	}
+	if err := hasDataset(ctx, client, spec); err != nil {
+		client.Close()
+		return nil, err
+	}
+	return client, nil
 }
 
 // hasDataset fails when the dataset is missing, or nobody answers. That it may
